@@ -1,0 +1,1297 @@
+#!/usr/bin/env python3
+"""Compare expected agent workflows with recorded tool calls, offline, and write a JSON report.
+
+    python agent_trace_audit.py --expected workflows.json --observed traces.json > report.json
+    python agent_trace_audit.py --expected workflows.json --observed traces.json --fail-on-errors
+
+Exit 0: a valid report was written in full. Without --fail-on-errors this says nothing about the
+workflows. Exit 1: no statement at all (wrong usage, a refused input, an output that could not be
+written). Exit 2: --fail-on-errors was given and the report's verdict is "fail".
+
+One file, Python 3.8 or newer, standard library only. It runs no model, no tool and no network, and
+needs no argument and no output of any call. It reads top-down along the trust boundary, and each
+section uses only what stands above it:
+
+    constants      bounds, vocabularies, exit codes
+    records        what a case, a call, a trace and a check is; what a refusal is
+    text           anything -> printable ASCII that is safe on a terminal and in a CI log
+    reading        path -> bytes -> text -> JSON value
+    validation     JSON value -> checked records
+    rules          records -> verdicts
+    report         records and verdicts -> the report
+    layout         the report -> the bytes of a JSON file
+    streams        bytes -> standard output, standard error, files that are whole or absent
+    command line   options, exit codes
+"""
+
+from __future__ import annotations
+
+import sys
+
+if __name__ == "__main__" and not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
+    # A stray json.py beside a copied script must not be imported in place of the standard one.
+    sys.path[:] = [entry for entry in sys.path[1:] if entry != sys.path[0]]
+
+import contextlib
+import io
+import json
+import os
+import re
+import stat
+from decimal import Context, Decimal, DecimalException, DivisionByZero, Inexact, InvalidOperation, Overflow
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    NamedTuple,
+    NoReturn,
+    Optional,
+    Sequence,
+    TextIO,
+    Tuple,
+    TypeVar,
+)
+
+__all__ = ["InputError", "audit"]
+
+# ---- constants: every number and word that the contract fixes -----------------------------------
+
+NAME = "agent_trace_audit"
+VERSION = "1.0.0"
+REPORT_VERSION = 1
+
+EXIT_REPORTED = 0
+EXIT_NO_STATEMENT = 1
+EXIT_VERDICT_FAIL = 2
+
+
+class Bound(NamedTuple):
+    """One inclusive upper bound: its value and what it counts."""
+
+    value: int
+    unit: str
+
+    def __str__(self) -> str:
+        return f"{self.value:,} {self.unit}"
+
+
+BOUNDS = {
+    "size": Bound(524_288, "bytes"),
+    "nodes": Bound(20_000, "JSON values"),
+    "depth": Bound(32, "levels"),
+    "cases": Bound(500, "cases"),
+    "traces": Bound(500, "traces"),
+    "calls": Bound(50, "calls"),
+    "tools": Bound(50, "tool names"),
+    "number": Bound(100, "characters"),
+    "group": Bound(80, "code points"),
+    "failed_calls": Bound(50, "failed calls"),
+    "total_tool_ms": Bound(180_000_000, "milliseconds"),
+    "duration_ms": Bound(3_600_000, "milliseconds"),
+    "problems": Bound(20, "lines"),
+}
+
+SUCCEEDED, FAILED, PENDING = STATUSES = ("succeeded", "failed", "pending")
+PASS, FAIL, UNKNOWN, NOT_CHECKED = VERDICTS = ("pass", "fail", "unknown", "not_checked")
+
+IDENTIFIER = re.compile(r"[A-Za-z0-9.:_-]{1,128}")
+MONEY = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,6})?")
+SURROGATE = re.compile("[\ud800-\udfff]")
+
+# No sum of money is ever rounded: what does not fit is an error, and the bounds make everything fit.
+EXACT = Context(prec=120, traps=[Inexact, Overflow, InvalidOperation, DivisionByZero])
+
+LIMITATIONS = (
+    "Recorded statuses, costs and durations are taken as given; nothing was run or measured again.",
+    "Arguments, outputs, permissions and business effects are not examined.",
+    "Tool time is the sum of the durations of calls, not end-to-end latency.",
+    "A budget that is not set was not checked.",
+)
+
+# ---- records: what the checked inputs consist of ------------------------------------------------
+
+
+class Call(NamedTuple):
+    """One recorded tool call; a measurement is None when it is unknown. Money keeps its spelling."""
+
+    id: str
+    tool: str
+    status: str
+    cost_usd: Optional[str]
+    duration_ms: Optional[int]
+
+
+class Trace(NamedTuple):
+    """The calls of one run, in the order in which they were made."""
+
+    id: str
+    calls: Tuple[Call, ...]
+
+
+class Case(NamedTuple):
+    """One expected workflow; `expects` holds the value, or the default, of every key that a rule reads."""
+
+    id: str
+    group: Optional[str]
+    expects: Dict[str, Any]
+
+
+class Measured(NamedTuple):
+    """What is known of a cost or a time: the subtotal, and the ids of the calls whose part is not known."""
+
+    known_total: Any
+    unknown_calls: List[str]
+
+
+class Run(NamedTuple):
+    """A trace as rules look at it. For a missing trace `recorded` is false and everything else is empty."""
+
+    recorded: bool
+    calls: Tuple[Call, ...]
+    succeeded: List[str]
+    failed: List[str]
+    pending: List[str]
+    cost_usd: Measured
+    tool_ms: Measured
+
+
+class Document(NamedTuple):
+    """An accepted input: the size and SHA-256 of its bytes, and its records in file order."""
+
+    size: int
+    sha256: str
+    records: Tuple[Any, ...]
+
+
+class Check(NamedTuple):
+    """What one rule says of one case: a verdict, its evidence in report order, and a sentence unless it passes."""
+
+    verdict: str
+    evidence: Dict[str, Any]
+    message: Optional[str] = None
+
+
+class InputError(ValueError):
+    """A refused input; `problems` lists every message, each starting with the name of its document."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = list(problems)
+
+
+class Refused(Exception):
+    """One problem that ends the reading of a document: its place in the document, and what would be right."""
+
+
+class Failure(Exception):
+    """Anything that ends the command with exit 1; the text is the message."""
+
+
+# ---- text: anything -> printable ASCII that is safe on a terminal and in a CI log ---------------
+
+
+def printable(text: str) -> str:
+    """Escape everything but printable ASCII; `##` is parted because CI systems obey `##[...]` anywhere in a line."""
+    return text.encode("unicode_escape").decode("ascii").replace("##", "#\\x23")
+
+
+def quoted_key(key: str) -> str:
+    """A document's key as a message may show it: escaped, and cut so that a key cannot carry content."""
+    return f'"{printable(key)[:40]}"'
+
+
+def member_path(path: str, key: str) -> str:
+    """The JSON path of an object's member."""
+    return f"{path}.{key}" if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,39}", key) else f"{path}[{quoted_key(key)}]"
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 call`, `2 calls`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def listing(items: Sequence[str], most: int = 6) -> str:
+    """`a, b and c`; a long list ends with how many more there are."""
+    shown = [*items[:most], f"{len(items) - most:,} more"] if len(items) > most else list(items)
+    return f"{', '.join(shown[:-1])} and {shown[-1]}" if len(shown) > 1 else "".join(shown)
+
+
+# ---- reading: path -> bytes -> text -> JSON value, every bound kept before any checking ---------
+
+
+def read_bounded(path: str, limit: int) -> bytes:
+    """At most `limit` + 1 bytes of a file, or of standard input for `-`: endless inputs end here too."""
+    try:
+        with open(0 if path == "-" else path, "rb", buffering=0, closefd=path != "-") as file:
+            chunks: List[bytes] = []
+            wanted = limit + 1
+            while wanted > 0:
+                # os.read raises where a raw file would return None for "no data yet", which looks like an end.
+                chunk = os.read(file.fileno(), min(wanted, 1 << 20))
+                if not chunk:
+                    break
+                chunks.append(chunk)
+                wanted -= len(chunk)
+            return b"".join(chunks)
+    except (OSError, ValueError) as error:
+        raise Refused(f": cannot be read: {reason(error)}") from None
+
+
+def reason(error: Exception) -> str:
+    """What the operating system says of a failure, without the path that it repeats."""
+    return printable(getattr(error, "strerror", None) or str(error))
+
+
+def decode(data: bytes) -> str:
+    """UTF-8 bytes -> text without the one byte order mark that is tolerated."""
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff") or data[:2].count(0) == 1:
+        raise Refused(": not UTF-8: it looks like UTF-16, which PowerShell's > writes; save it as UTF-8")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Refused(f": not UTF-8: byte {error.start + 1:,} is not valid there; save it as UTF-8") from None
+    return text[1:] if text.startswith("\ufeff") else text
+
+
+ALL_BUT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+
+
+def skeleton(data: bytes) -> bytes:
+    """A document without white space and with one letter for every string. Linear, and no backtracking."""
+    unescaped = data.replace(b"\\\\", b"").replace(b'\\"', b"")
+    return b"s".join(unescaped.translate(None, b" \t\r\n").split(b'"')[::2])
+
+
+def exceeds_depth(bones: bytes, limit: int) -> bool:
+    """Whether arrays and objects nest deeper than `limit`; decided before a parser can run out of stack."""
+    level = 0
+    for bracket in bones.translate(None, ALL_BUT_BRACKETS):
+        level += 1 if bracket in b"[{" else -1
+        if level > limit:
+            return True
+    return False
+
+
+def count_nodes(bones: bytes) -> int:
+    """The JSON values of a valid document: the root, one per comma, one per container that is not empty."""
+    filled = bones.count(b"[") + bones.count(b"{") - bones.count(b"[]") - bones.count(b"{}")
+    return 1 + bones.count(b",") + filled
+
+
+class Fraction(NamedTuple):
+    """A JSON number written with a point or an exponent, kept as written: it never becomes a float."""
+
+    text: str
+
+
+class RepeatedKeys(Dict[str, Any]):
+    """An object with a duplicate key; `pairs` keeps every member, so that the place can be named later."""
+
+    pairs: List[Tuple[str, Any]]
+
+
+class BadLexeme(ValueError):
+    """A token that Python's parser accepts and JSON, or a bound, does not."""
+
+
+def keep_int(text: str) -> int:
+    check_number(text)
+    return int(text)
+
+
+def keep_fraction(text: str) -> Fraction:
+    check_number(text)
+    return Fraction(text)
+
+
+def check_number(text: str) -> None:
+    if len(text) > BOUNDS["number"].value:
+        raise BadLexeme(f"a number may have at most {BOUNDS['number']}")
+
+
+def refuse_constant(_: str) -> NoReturn:
+    raise BadLexeme("not valid JSON: NaN and Infinity are no JSON numbers")
+
+
+def keep_object(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
+    members = dict(pairs)
+    if len(members) == len(pairs):
+        return members
+    repeated = RepeatedKeys(members)
+    repeated.pairs = pairs
+    return repeated
+
+
+# Python's own words for a syntax error differ between versions and may repeat the document.
+SYNTAX_ADVICE = (
+    ("Expecting value", "expected a value"),
+    ("Expecting property name", "expected a key in double quotes"),
+    ("Expecting ':'", "expected ':' after the key"),
+    ("Expecting ','", "expected ',' between members"),
+    ("Illegal trailing comma", "expected no ',' before the closing bracket"),
+    ("Unterminated string", "expected the string to end with a double quote"),
+    ("Invalid control character", "expected control characters in a string to be escaped"),
+    ("Invalid \\", "expected an escape such as \\n or \\u00e9 after the backslash"),
+    ("Extra data", "expected nothing after the document"),
+)
+LEXEME = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|(-?Infinity|NaN|-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)', re.DOTALL)
+
+
+def parse_json(text: str) -> Any:
+    """Text -> JSON value. Duplicate keys and surrogates stay in it, marked, for the walk that knows their paths."""
+    decoder = json.JSONDecoder(
+        object_pairs_hook=keep_object,
+        parse_int=keep_int,
+        parse_float=keep_fraction,
+        parse_constant=refuse_constant,
+    )
+    try:
+        return decoder.decode(text)
+    except json.JSONDecodeError as error:
+        raise Refused(syntax_problem(text, error)) from None
+    except BadLexeme as error:
+        raise Refused(f"{line_and_column(text, bad_lexeme_position(text))}: {error}") from None
+
+
+def syntax_problem(text: str, error: json.JSONDecodeError) -> str:
+    position, words = error.pos, error.msg
+    before = text[:position].rstrip(" \t\r\n")
+    if before.endswith(",") and words.startswith(("Expecting value", "Expecting property")):
+        # Newer Pythons tell a trailing comma apart; the older ones are brought to say the same.
+        closing = "]" if words.startswith("Expecting value") else "}"
+        if text[position : position + 1] == closing:
+            position, words = len(before) - 1, "Illegal trailing comma"
+    advice = next((ours for theirs, ours in SYNTAX_ADVICE if words.startswith(theirs)), "expected a value")
+    if not text[position:].strip(" \t\r\n"):
+        advice = "the document ends too early"
+    return f"{line_and_column(text, position)}: not valid JSON: {advice}"
+
+
+def bad_lexeme_position(text: str) -> int:
+    limit = BOUNDS["number"].value
+    for lexeme in LEXEME.finditer(text):
+        token = lexeme.group(1)
+        if token and (len(token) > limit or token.endswith(("NaN", "Infinity"))):
+            return lexeme.start()
+    return 0
+
+
+def line_and_column(text: str, position: int) -> str:
+    """`:LINE:COLUMN` in characters from 1; lines end at LF."""
+    return f":{text.count(chr(10), 0, position) + 1}:{position - text.rfind(chr(10), 0, position)}"
+
+
+def read_json(data: bytes) -> Any:
+    """Bytes -> JSON value, stage by stage; the first stage with a problem ends it."""
+    if len(data) > BOUNDS["size"].value:
+        raise Refused(f": larger than {BOUNDS['size']} (512 KiB)")
+    text = decode(data)
+    bones = skeleton(data)
+    if exceeds_depth(bones, BOUNDS["depth"].value):
+        raise Refused(f": arrays and objects nested deeper than {BOUNDS['depth']}")
+    value = parse_json(text)
+    if count_nodes(bones) > BOUNDS["nodes"].value:
+        raise Refused(f": holds more than {BOUNDS['nodes']} (nodes)")
+    return value
+
+
+# ---- validation: JSON value -> checked records, every problem collected with its JSON path ------
+
+# Takes a JSON value, its path and the list of problems so far; gives the checked value. What it
+# gives after adding a problem is never used.
+Reader = Callable[[Any, str, List[str]], Any]
+
+
+class Key(NamedTuple):
+    """A key of an object: how its value is read, whether it must be there, what its absence means."""
+
+    read: Reader
+    required: bool = False
+    default: Any = None
+
+
+def refuse(problems: List[str], path: str, text: str) -> None:
+    problems.append(f": {path}: {text}")
+
+
+def members_of(value: Dict[str, Any]) -> Iterable[Tuple[str, Any]]:
+    return value.pairs if isinstance(value, RepeatedKeys) else value.items()
+
+
+def refuse_own_keys(value: Dict[str, Any], path: str, problems: List[str]) -> None:
+    """The problems that any object can have, whatever is expected in its place."""
+    if isinstance(value, RepeatedKeys):
+        seen: Dict[str, int] = {}
+        for key, _ in value.pairs:
+            seen[key] = seen.get(key, 0) + 1
+            if seen[key] == 2:
+                refuse(problems, path, f"duplicate key {quoted_key(key)}")
+    for key in value:
+        if SURROGATE.search(key):
+            refuse(problems, path, f"the key {quoted_key(key)} holds an unpaired surrogate")
+
+
+def refuse_within(value: Any, path: str, problems: List[str]) -> None:
+    """Duplicate keys and surrogates anywhere in a value that is of no use otherwise."""
+    if isinstance(value, str) and SURROGATE.search(value):
+        refuse(problems, path, "holds an unpaired surrogate")
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            refuse_within(item, f"{path}[{index}]", problems)
+    elif isinstance(value, dict):
+        refuse_own_keys(value, path, problems)
+        for key, member in members_of(value):
+            refuse_within(member, member_path(path, key), problems)
+
+
+def scalar(must: str, accept: Callable[[Any], Any]) -> Reader:
+    """A reader of single values: `accept` gives the checked value, or None for a value that is refused."""
+
+    def read(value: Any, path: str, problems: List[str]) -> Any:
+        accepted = accept(value)
+        if accepted is None:
+            if not (isinstance(value, str) and SURROGATE.search(value)):
+                refuse(problems, path, must)
+            refuse_within(value, path, problems)
+        return accepted
+
+    return read
+
+
+def array_of(read_item: Reader, bound: Bound) -> Reader:
+    """A reader of arrays with at most `bound` entries."""
+    must = f"must be an array of at most {bound}"
+
+    def read(value: Any, path: str, problems: List[str]) -> Any:
+        if not isinstance(value, list):
+            refuse(problems, path, must)
+            refuse_within(value, path, problems)
+            return ()
+        if len(value) > bound.value:
+            refuse(problems, path, must)
+        return tuple([read_item(item, f"{path}[{index}]", problems) for index, item in enumerate(value)])
+
+    return read
+
+
+def object_of(keys: Dict[str, Key]) -> Reader:
+    """A reader of objects with these keys and no others; it gives every key's value or default."""
+    defaults = {name: key.default for name, key in keys.items()}
+    required = [name for name, key in keys.items() if key.required]
+
+    def read(value: Any, path: str, problems: List[str]) -> Any:
+        if not isinstance(value, dict):
+            refuse(problems, path, f"must be an object with the keys {', '.join(keys)}")
+            refuse_within(value, path, problems)
+            return defaults
+        refuse_own_keys(value, path, problems)
+        for name in value:
+            if name not in keys and not SURROGATE.search(name):
+                refuse(problems, path, f"unknown key {quoted_key(name)}; the keys are {', '.join(keys)}")
+        for name in required:
+            if name not in value:
+                refuse(problems, path, f"missing key {quoted_key(name)}")
+        checked = dict(defaults)
+        for name, member in members_of(value):
+            key, place = keys.get(name), member_path(path, name)
+            if key is None:
+                refuse_within(member, place, problems)
+            elif member is None and not key.required:
+                refuse(problems, place, "null is not accepted: leave the key out when it is unknown or not wanted")
+            else:
+                checked[name] = key.read(member, place, problems)
+        return checked
+
+    return read
+
+
+def accept_text(pattern: re.Pattern[str]) -> Callable[[Any], Any]:
+    return lambda value: value if isinstance(value, str) and pattern.fullmatch(value) else None
+
+
+def accept_group(value: Any) -> Any:
+    fits = isinstance(value, str) and len(value) <= BOUNDS["group"].value and not SURROGATE.search(value)
+    return value if fits else None
+
+
+def exact_whole(value: Any) -> Optional[int]:
+    """The value of a JSON number that is whole, exactly: 2000, 2000.0 and 2e3 are the same; None for all else."""
+    if type(value) is int:  # not isinstance: true and false are no numbers here
+        return value
+    if not isinstance(value, Fraction):
+        return None
+    try:
+        number = EXACT.create_decimal(value.text)
+    except DecimalException:
+        return None
+    if not number:
+        return 0
+    whole = number.adjusted() < BOUNDS["number"].value and number == EXACT.to_integral_value(number)
+    return int(number) if whole else None
+
+
+def whole_number(bound: Bound) -> Reader:
+    """A reader of whole numbers from 0 to `bound`."""
+
+    def accept(value: Any) -> Optional[int]:
+        number = exact_whole(value)
+        return number if number is not None and 0 <= number <= bound.value else None
+
+    return scalar(f"must be a whole number from 0 to {bound.value:,}", accept)
+
+
+read_identifier = scalar("must be a string of 1 to 128 characters out of A-Z a-z 0-9 . : _ -", accept_text(IDENTIFIER))
+read_money = scalar(
+    'must be a string of 1 to 9 digits, optionally a point and 1 to 6 digits, such as "0.25"', accept_text(MONEY)
+)
+read_status = scalar('must be "succeeded", "failed" or "pending"', lambda value: value if value in STATUSES else None)
+read_group = scalar(f"must be a string of at most {BOUNDS['group']}", accept_group)
+read_tools = array_of(read_identifier, BOUNDS["tools"])
+
+
+def unique_id() -> Reader:
+    """A reader of ids that must differ from all that it has read before."""
+    places: Dict[str, str] = {}
+
+    def read(value: Any, path: str, problems: List[str]) -> Any:
+        identifier = read_identifier(value, path, problems)
+        if identifier is not None and places.setdefault(identifier, path) != path:
+            refuse(problems, path, f"must be unique, but repeats the id at {places[identifier]}")
+        return identifier
+
+    return read
+
+
+def read_expected(value: Any, rule_keys: Dict[str, Key], problems: List[str]) -> Tuple[Case, ...]:
+    """The expected workflows; `rule_keys` are the keys of a case that rules read."""
+    case_keys = {"id": Key(unique_id(), required=True), "group": Key(read_group), **rule_keys}
+    read_members = object_of(case_keys)
+
+    def read_case(value: Any, path: str, problems: List[str]) -> Case:
+        members = read_members(value, path, problems)
+        return Case(members["id"], members["group"], {name: members[name] for name in rule_keys})
+
+    read_cases = array_of(read_case, BOUNDS["cases"])
+
+    def read_some_cases(value: Any, path: str, problems: List[str]) -> Any:
+        if value == []:
+            refuse(problems, path, "must hold at least one case: a gate that checks nothing must not look green")
+        return read_cases(value, path, problems)
+
+    members = object_of({"cases": Key(read_some_cases, required=True)})(value, "$", problems)
+    cases: Tuple[Case, ...] = members["cases"]
+    return cases
+
+
+def read_observed(value: Any, problems: List[str]) -> Tuple[Trace, ...]:
+    """The recorded traces."""
+    trace_id = Key(unique_id(), required=True)
+    measurements = {"cost_usd": Key(read_money), "duration_ms": Key(whole_number(BOUNDS["duration_ms"]))}
+    tool_and_status = {"tool": Key(read_identifier, required=True), "status": Key(read_status, required=True)}
+
+    def read_trace(value: Any, path: str, problems: List[str]) -> Trace:
+        read_members = object_of({"id": Key(unique_id(), required=True), **tool_and_status, **measurements})
+
+        def read_call(value: Any, path: str, problems: List[str]) -> Call:
+            return Call(**read_members(value, path, problems))
+
+        keys = {"id": trace_id, "calls": Key(array_of(read_call, BOUNDS["calls"]), required=True)}
+        return Trace(**object_of(keys)(value, path, problems))
+
+    traces: Tuple[Trace, ...] = array_of(read_trace, BOUNDS["traces"])(value, "$", problems)
+    return traces
+
+
+# ---- rules: records -> verdicts; no rule raises, and none sees a report or a stream --------------
+
+
+def measured(calls: Sequence[Call], known: Sequence[Any], zero: Any) -> Measured:
+    """`known` holds each call's measurement or None; a pending call may still grow, so it is never known."""
+    total = zero
+    for value in known:
+        if value is not None:
+            total = EXACT.add(total, value) if isinstance(total, Decimal) else total + value
+    unknown = [call.id for call, value in zip(calls, known) if value is None or call.status == PENDING]
+    return Measured(total, unknown)
+
+
+def run_of(trace: Optional[Trace]) -> Run:
+    calls = trace.calls if trace else ()
+    costs = [None if call.cost_usd is None else Decimal(call.cost_usd) for call in calls]
+    return Run(
+        recorded=trace is not None,
+        calls=calls,
+        succeeded=[call.tool for call in calls if call.status == SUCCEEDED],
+        failed=[call.id for call in calls if call.status == FAILED],
+        pending=[call.id for call in calls if call.status == PENDING],
+        cost_usd=measured(calls, costs, Decimal(0)),
+        tool_ms=measured(calls, [call.duration_ms for call in calls], 0),
+    )
+
+
+def plain_money(amount: Decimal) -> str:
+    """A decimal without exponent, with all the decimals of its most precise term."""
+    return format(amount, "f")
+
+
+def passes_unless(wrong: Any, evidence: Dict[str, Any], message: str) -> Check:
+    return Check(FAIL, evidence, message) if wrong else Check(PASS, evidence)
+
+
+def judge_trace_recorded(expects: Dict[str, Any], run: Run) -> Check:
+    return passes_unless(not run.recorded, {}, "expected a recorded trace with the id of this case, got none")
+
+
+def first_difference(expected: Sequence[str], observed: Sequence[str]) -> Optional[int]:
+    """The first index, from 0, at which two lists differ; the shorter length when one starts the other."""
+    for index, (wanted, got) in enumerate(zip(expected, observed)):
+        if wanted != got:
+            return index
+    return None if len(expected) == len(observed) else min(len(expected), len(observed))
+
+
+def judge_sequence(expects: Dict[str, Any], run: Run) -> Check:
+    expected, observed = list(expects["sequence"]), run.succeeded
+    index = first_difference(expected, observed) if run.recorded else None
+    evidence = {"expected": expected, "observed": observed, "first_difference": index}
+    return Check(PASS, evidence) if index is None else Check(FAIL, evidence, exact_message(expected, observed, index))
+
+
+def exact_message(expected: Sequence[str], observed: Sequence[str], index: int) -> str:
+    step = f"step {index + 1}: expected"
+    if index >= len(observed):
+        end = counted(len(observed), "successful call") if observed else "no successful call"
+        return f"{step} {expected[index]}, but the run stopped after {end}"
+    if index >= len(expected):
+        end = f"the end after {counted(len(expected), 'successful call')}" if expected else "no successful call"
+        return f"{step} {end}, got {listing(observed[index:])}"
+    return f"{step} {expected[index]}, got {observed[index]}"
+
+
+def judge_allowed_tools(expects: Dict[str, Any], run: Run) -> Check:
+    allowed = list(expects["allowed_tools"])
+    wrong = [call for call in run.calls if call.tool not in allowed]
+    evidence = {
+        "allowed": allowed,
+        "violations": [{"call": call.id, "tool": call.tool, "status": call.status} for call in wrong],
+    }
+    calls = listing([f"{call.tool} in {call.status} call {call.id}" for call in wrong])
+    return passes_unless(wrong, evidence, f"expected only {listing(allowed, 50) or 'no tool at all'}, got {calls}")
+
+
+def judge_no_pending_calls(expects: Dict[str, Any], run: Run) -> Check:
+    pending = run.pending
+    message = f"expected every call to have ended, got {counted(len(pending), 'pending call')}: {listing(pending)}"
+    return passes_unless(pending, {"calls": pending}, message)
+
+
+def judge_max_failed_calls(expects: Dict[str, Any], run: Run) -> Check:
+    limit, failed = expects["max_failed_calls"], run.failed
+    evidence = {"limit": limit, "observed": len(failed), "calls": failed}
+    message = f"expected at most {counted(limit, 'failed call')}, got {len(failed)}: {listing(failed)}"
+    return passes_unless(len(failed) > limit, evidence, message)
+
+
+def judge_budget(limit: Any, amount: Any, run: Measured, shown: Callable[[Any], Any], unit: str) -> Check:
+    """A budget with an unknown part is unknown, unless the known part alone is already over it."""
+    total, unknown = shown(run.known_total), run.unknown_calls
+    evidence = {"limit": limit, "known_total": total, "unknown_calls": unknown}
+    if limit is None:
+        return Check(NOT_CHECKED, evidence)
+    message = f"expected at most {limit} {unit}, got {total} {unit}"
+    if unknown:
+        message += f" so far and {counted(len(unknown), 'call')} not measured or not ended: {listing(unknown)}"
+    if run.known_total > amount:
+        return Check(FAIL, evidence, message)
+    if unknown:
+        return Check(UNKNOWN, evidence, message)
+    return Check(PASS, evidence)
+
+
+def judge_max_cost_usd(expects: Dict[str, Any], run: Run) -> Check:
+    limit = expects["max_cost_usd"]
+    return judge_budget(limit, Decimal(limit or 0), run.cost_usd, plain_money, "USD")
+
+
+def judge_max_total_tool_ms(expects: Dict[str, Any], run: Run) -> Check:
+    limit = expects["max_total_tool_ms"]
+    return judge_budget(limit, limit, run.tool_ms, int, "ms of tool time")
+
+
+class Rule(NamedTuple):
+    """One line of the table: the name in reports, the function, the keys of a case that it reads."""
+
+    name: str
+    judge: Callable[[Dict[str, Any], Run], Check]
+    keys: Dict[str, Key]
+
+
+RULES: Tuple[Rule, ...] = (
+    Rule("trace_recorded", judge_trace_recorded, {}),
+    Rule("sequence", judge_sequence, {"sequence": Key(read_tools, required=True)}),
+    Rule("allowed_tools", judge_allowed_tools, {"allowed_tools": Key(read_tools, required=True)}),
+    Rule("no_pending_calls", judge_no_pending_calls, {}),
+    Rule(
+        "max_failed_calls",
+        judge_max_failed_calls,
+        {"max_failed_calls": Key(whole_number(BOUNDS["failed_calls"]), default=0)},
+    ),
+    Rule("max_cost_usd", judge_max_cost_usd, {"max_cost_usd": Key(read_money)}),
+    Rule(
+        "max_total_tool_ms", judge_max_total_tool_ms, {"max_total_tool_ms": Key(whole_number(BOUNDS["total_tool_ms"]))}
+    ),
+)
+
+
+def rule_keys() -> Dict[str, Key]:
+    """The keys of a case that rules read, in the order of the table."""
+    return {name: key for rule in RULES for name, key in rule.keys.items()}
+
+
+def judge_case(case: Case, run: Run) -> List[Tuple[str, Check]]:
+    """Every rule's check, in the order of the table. Without a trace only the first rule has something to check."""
+    checks = [(rule.name, rule.judge(case.expects, run)) for rule in RULES]
+    if run.recorded:
+        return checks
+    return checks[:1] + [(name, check._replace(verdict=NOT_CHECKED, message=None)) for name, check in checks[1:]]
+
+
+def case_passes(checks: Sequence[Tuple[str, Check]]) -> bool:
+    """No check failed or is unknown, and at least one passed."""
+    verdicts = {check.verdict for _, check in checks}
+    return PASS in verdicts and verdicts <= {PASS, NOT_CHECKED}
+
+
+def warn_unlisted_steps(case: Case) -> Optional[str]:
+    allowed = set(case.expects["allowed_tools"])
+    missing = [tool for tool in dict.fromkeys(case.expects["sequence"]) if tool not in allowed]
+    if not missing:
+        return None
+    return f"no trace can pass: allowed_tools leaves out {listing(missing)}, which sequence expects"
+
+
+WARNINGS: Tuple[Callable[[Case], Optional[str]], ...] = (warn_unlisted_steps,)
+
+# ---- report: records and verdicts -> the report, without clock, path or environment -------------
+
+
+def report_call(call: Call) -> Dict[str, Any]:
+    return {name: value for name, value in call._asdict().items() if value is not None}
+
+
+def report_counts(runs: Sequence[Run]) -> Dict[str, Any]:
+    """The three entries that describe the calls of one or more runs."""
+    total, succeeded = sum(len(run.calls) for run in runs), sum(len(run.succeeded) for run in runs)
+    failed, pending = sum(len(run.failed) for run in runs), sum(len(run.pending) for run in runs)
+    cost = Decimal(0)
+    for run in runs:
+        cost = EXACT.add(cost, run.cost_usd.known_total)
+    return {
+        "calls": {"total": total, SUCCEEDED: succeeded, FAILED: failed, PENDING: pending},
+        "cost_usd": {
+            "known_total": plain_money(cost),
+            "unknown_calls": sum(len(run.cost_usd.unknown_calls) for run in runs),
+        },
+        "tool_ms": {
+            "known_total": sum(run.tool_ms.known_total for run in runs),
+            "unknown_calls": sum(len(run.tool_ms.unknown_calls) for run in runs),
+        },
+    }
+
+
+def report_check(name: str, check: Check) -> Dict[str, Any]:
+    message = {} if check.message is None else {"message": check.message}
+    return {"rule": name, "verdict": check.verdict, **check.evidence, **message}
+
+
+def report_case(case: Case, run: Run) -> Dict[str, Any]:
+    checks = judge_case(case, run)
+    return {
+        "id": case.id,
+        "group": case.group,
+        "verdict": PASS if case_passes(checks) else FAIL,
+        "trace": "recorded" if run.recorded else "missing",
+        "checks": [report_check(name, check) for name, check in checks],
+        **report_counts([run]),
+        "recorded_calls": [report_call(call) for call in run.calls],
+    }
+
+
+def report_unknown_case(trace: Trace) -> Dict[str, Any]:
+    run = run_of(trace)
+    return {"id": trace.id, **report_counts([run]), "recorded_calls": [report_call(call) for call in run.calls]}
+
+
+def report_rules(cases: Sequence[Dict[str, Any]]) -> Dict[str, Any]:
+    """How often each rule came to each verdict."""
+    rules = {rule.name: dict.fromkeys(VERDICTS, 0) for rule in RULES}
+    for case in cases:
+        for check in case["checks"]:
+            rules[check["rule"]][check["verdict"]] += 1
+    return rules
+
+
+def report_groups(cases: Sequence[Dict[str, Any]]) -> List[Dict[str, Any]]:
+    groups: Dict[Optional[str], Dict[str, Any]] = {}
+    for case in cases:
+        name = case["group"]
+        group = groups.setdefault(name, {"group": name, "cases": 0, "passed": 0, "failed": 0})
+        group["cases"] += 1
+        group["passed" if case["verdict"] == PASS else "failed"] += 1
+    return list(groups.values())
+
+
+def report_warnings(cases: Sequence[Case]) -> List[Dict[str, Any]]:
+    found = [(case.id, warn(case)) for case in cases for warn in WARNINGS]
+    return [{"case": case, "message": message} for case, message in found if message is not None]
+
+
+def build_report(expected: Document, observed: Document) -> Dict[str, Any]:
+    """The report of the contract, as plain dicts, lists, strings and whole numbers."""
+    traces = {trace.id: trace for trace in observed.records}
+    runs = [run_of(traces.pop(case.id, None)) for case in expected.records]
+    cases = [report_case(case, run) for case, run in zip(expected.records, runs)]
+    passed = sum(case["verdict"] == PASS for case in cases)
+    return {
+        "report_version": REPORT_VERSION,
+        "checker": {"name": NAME, "version": VERSION},
+        "inputs": {
+            "expected": {"bytes": expected.size, "sha256": expected.sha256, "cases": len(cases)},
+            "observed": {"bytes": observed.size, "sha256": observed.sha256, "traces": len(observed.records)},
+        },
+        "verdict": PASS if passed == len(cases) > 0 and not traces else FAIL,
+        "totals": {
+            "cases": len(cases),
+            "passed": passed,
+            "failed": len(cases) - passed,
+            "missing_traces": sum(not run.recorded for run in runs),
+            "unknown_cases": len(traces),
+            **report_counts(runs),
+        },
+        "rules": report_rules(cases),
+        "groups": report_groups(cases),
+        "warnings": report_warnings(expected.records),
+        "cases": cases,
+        "unknown_cases": [report_unknown_case(trace) for trace in traces.values()],
+        "limitations": list(LIMITATIONS),
+    }
+
+
+T = TypeVar("T")
+
+
+def accept(
+    problems: List[str], name: str, read: Callable[[], bytes], check: Callable[[Any, List[str]], Any]
+) -> Document:
+    """Take one input through every stage; its problems join the list, each behind the document's name."""
+    import hashlib
+
+    found: List[str] = []
+    data, records = b"", ()
+    try:
+        data = read()
+        records = check(read_json(data), found)
+    except Refused as refused:
+        found.append(str(refused))
+    problems.extend(name + problem for problem in found)
+    return Document(len(data), hashlib.sha256(data).hexdigest(), records)
+
+
+def audit_inputs(
+    expected: Tuple[str, Callable[[], bytes]], observed: Tuple[str, Callable[[], bytes]]
+) -> Dict[str, Any]:
+    """The report for two inputs, each a name for messages and a function that reads its bytes."""
+    problems: List[str] = []
+    cases = accept(problems, *expected, lambda value, found: read_expected(value, rule_keys(), found))
+    traces = accept(problems, *observed, read_observed)
+    if problems:
+        raise InputError(problems)
+    return build_report(cases, traces)
+
+
+def with_headroom(function: Callable[[], T]) -> T:
+    """Call again with a higher recursion limit when the caller's leaves too little for 32 levels."""
+    try:
+        return function()
+    except RecursionError:
+        limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(limit + 400)
+    try:
+        return function()
+    finally:
+        # Python 3.8 refuses to lower the limit close to the depth that its caller stands at.
+        with contextlib.suppress(RecursionError):
+            sys.setrecursionlimit(limit)
+
+
+def audit(expected: bytes, observed: bytes) -> Dict[str, Any]:
+    """Compare expected workflows with recorded traces, both given as the bytes of their JSON files.
+
+    Returns the report that the command line writes, as plain dict, list, str, int and None: money is
+    a decimal string in US dollars, time is whole milliseconds. Raises InputError when either
+    document is refused; its `problems` name the documents `expected` and `observed`.
+    """
+    return with_headroom(lambda: audit_inputs(("expected", lambda: expected), ("observed", lambda: observed)))
+
+
+# ---- layout: a JSON value -> the bytes of its file, for a person and for diff -------------------
+
+# A report's checks and recorded calls are the fifth level; from there on a container is one line.
+OPEN_LEVELS = 4
+
+encode_line = json.JSONEncoder(separators=(", ", ": ")).encode
+
+
+def lay_out(value: Any, level: int = 1) -> str:
+    """JSON text in which a container opens over lines when it holds another, down to OPEN_LEVELS."""
+    members = list(value.values()) if isinstance(value, dict) else value
+    if level > OPEN_LEVELS or not any(isinstance(member, (dict, list)) for member in members):
+        return encode_line(value)
+    lines = [
+        lay_out(member, level + 1) if isinstance(member, (dict, list)) else encode_line(member) for member in members
+    ]
+    brackets = "[]"
+    if isinstance(value, dict):
+        lines = [f"{encode_line(key)}: {line}" for key, line in zip(value, lines)]
+        brackets = "{}"
+    indent = "  " * level
+    separator = ",\n" + indent
+    return f"{brackets[0]}\n{indent}{separator.join(lines)}\n{indent[2:]}{brackets[1]}"
+
+
+def json_bytes(value: Any) -> bytes:
+    """ASCII, a newline at the end, the same bytes on every platform and Python."""
+    return (lay_out(value) + "\n").encode("ascii")
+
+
+# ---- streams: bytes -> standard output, standard error, files that are whole or absent ----------
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write until every byte is taken. No buffer of Python's stands between, so none can fail at exit."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def put(stream: Optional[TextIO], data: bytes) -> None:
+    """Write ASCII bytes to standard output or standard error; raises OSError or ValueError."""
+    if stream is None:
+        raise ValueError("it is closed")
+    try:
+        descriptor = stream.fileno()
+    except io.UnsupportedOperation:  # the caller has put a text stream of its own in place
+        stream.write(data.decode("ascii"))
+        return
+    stream.flush()
+    write_all(descriptor, data)
+
+
+def say(lines: Sequence[str]) -> None:
+    """Lines for standard error; when it cannot be written there is nobody left to tell."""
+    with contextlib.suppress(OSError, ValueError):
+        put(sys.stderr, "".join(line + "\n" for line in lines).encode("ascii"))
+
+
+class Output(NamedTuple):
+    """Bytes to be written: the option and the thing as a message names them, and the path (`-`: standard output)."""
+
+    option: str
+    what: str
+    path: str
+    data: bytes = b""
+
+
+def identity(path: str, descriptor: int) -> Optional[os.stat_result]:
+    """The file behind a path, or behind the descriptor that `-` stands for; None when there is none."""
+    try:
+        return os.fstat(descriptor) if path == "-" else os.stat(path)
+    except (OSError, ValueError):
+        return None
+
+
+def same_file(one: Optional[os.stat_result], other: Optional[os.stat_result]) -> bool:
+    """Whether two are one file, however spelled or linked; terminals and sockets may well serve both ways."""
+    if one is None or other is None or stat.S_ISCHR(one.st_mode) or stat.S_ISSOCK(one.st_mode):
+        return False
+    return os.path.samestat(one, other)
+
+
+def refuse_clashes(inputs: Sequence[str], outputs: Sequence[Output]) -> None:
+    """Refuse an output that would replace an input, and two outputs that name one file."""
+    taken = [identity(path, 0) for path in inputs]
+    for index, output in enumerate(outputs):
+        found = identity(output.path, 1)
+        if any(same_file(found, other) for other in taken):
+            raise Failure(f"{output.option} names an input; name a file that is not read")
+        for other in outputs[:index]:
+            spelled_alike = "-" not in (output.path, other.path) and same_path(output.path, other.path)
+            if (found is None and spelled_alike) or same_file(found, identity(other.path, 1)):
+                raise Failure(f"{other.option} and {output.option} name one file; name two")
+
+
+def same_path(one: str, other: str) -> bool:
+    return os.path.normcase(os.path.realpath(one)) == os.path.normcase(os.path.realpath(other))
+
+
+def stage(output: Output, temporary: List[str]) -> Callable[[], None]:
+    """Make an output ready and return the step that puts it in place; files made on the way join `temporary`."""
+    path, data = output.path, output.data
+    try:
+        found: Optional[os.stat_result] = os.fstat(1) if path == "-" else os.stat(path)
+    except FileNotFoundError:
+        found = None
+    if path == "-" or same_file(found, identity("-", 1)):
+        return lambda: put(sys.stdout, data)
+    if found and not stat.S_ISREG(found.st_mode):
+        return lambda: write_directly(path, data)
+    # A symbolic link stays; what it points to is replaced.
+    target = os.path.realpath(path) if os.path.islink(path) else path
+    if found and not os.access(target, os.W_OK):
+        raise PermissionError(13, "it is write-protected")
+    beside = os.path.join(os.path.dirname(target), f".{NAME}.{os.urandom(8).hex()}.tmp")
+    temporary.append(beside)
+    # Until it has the permissions of the file that it replaces, nobody else may look into it.
+    mode = 0o600 if found else 0o666
+    with open(beside, "xb", buffering=0, opener=lambda name, flags: os.open(name, flags, mode)) as file:
+        write_all(file.fileno(), data)
+        os.fsync(file.fileno())
+    if found:
+        keep_permissions(beside, found)
+    return lambda: os.replace(beside, target)
+
+
+def write_directly(path: str, data: bytes) -> None:
+    """Write to what is no regular file: a device, a named pipe."""
+    with open(path, "wb", buffering=0) as file:
+        write_all(file.fileno(), data)
+
+
+def keep_permissions(path: str, old: os.stat_result) -> None:
+    if hasattr(os, "chown"):
+        with contextlib.suppress(OSError):  # only root may give a file away
+            os.chown(path, old.st_uid, old.st_gid)
+    os.chmod(path, stat.S_IMODE(old.st_mode))
+
+
+@contextlib.contextmanager
+def naming(output: Output) -> Iterator[None]:
+    """Turn whatever the operating system refuses into a failure that names the output."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        place = "standard output" if output.path == "-" else printable(output.path)
+        raise Failure(f"the {output.what} cannot be written to {place}: {reason(error)}") from None
+
+
+def deliver(outputs: Sequence[Output]) -> None:
+    """Make every output ready, then put them in place in order; raises Failure, and no stray file stays."""
+    temporary: List[str] = []
+    steps: List[Callable[[], None]] = []
+    try:
+        for output in outputs:
+            with naming(output):
+                steps.append(stage(output, temporary))
+        for output, put_in_place in zip(outputs, steps):
+            with naming(output):
+                put_in_place()
+    finally:
+        for path in temporary:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+
+
+# ---- command line: options, exit codes -----------------------------------------------------------
+
+
+class Option(NamedTuple):
+    """One option: its flag, the word for its value (empty for a switch), its help, the values it may have."""
+
+    flag: str
+    value: str
+    help: str
+    required: bool = False
+    choices: Tuple[str, ...] = ()
+
+
+class Command(NamedTuple):
+    """One way to call the program: its name, its arguments without a flag, its options, and what runs it."""
+
+    name: str
+    arguments: Tuple[Option, ...]
+    options: Tuple[Option, ...]
+    run: Callable[[Dict[str, str]], int]
+    about: str
+    notes: str
+
+
+def explain(report: Dict[str, Any]) -> List[str]:
+    """A line per check that does not pass, a line per unknown case, a line of counts."""
+    lines = [
+        f"{check['verdict'].upper()} {case['id']} {check['rule']}: {check['message']}"
+        for case in report["cases"]
+        for check in case["checks"]
+        if "message" in check
+    ]
+    lines += [f"UNKNOWN-CASE {case['id']}: recorded, but no case expects it" for case in report["unknown_cases"]]
+    totals = report["totals"]
+    cases, unknown = counted(totals["cases"], "case"), counted(totals["unknown_cases"], "unknown case")
+    return [*lines, f"{totals['failed']} of {cases} failed, {unknown}"]
+
+
+def source(path: str) -> Tuple[str, Callable[[], bytes]]:
+    """An input's name in messages, and the function that reads it."""
+    return printable(path), lambda: read_bounded(path, BOUNDS["size"].value)
+
+
+def run_check(options: Dict[str, str]) -> int:
+    expected, observed = options["--expected"], options["--observed"]
+    if expected == observed == "-":
+        raise Failure("standard input can serve --expected or --observed, not both")
+    output = Output("--output" if "--output" in options else "standard output", "report", options.get("--output", "-"))
+    refuse_clashes([expected, observed], [output])
+    report = audit_inputs(source(expected), source(observed))
+    deliver([output._replace(data=json_bytes(report))])
+    gate, failing = "--fail-on-errors" in options, report["verdict"] == FAIL
+    if "--summary" in options or (gate and failing):
+        say(explain(report))
+    if failing and not gate and "--summary" in options:
+        say(["the exit status is 0 all the same: --fail-on-errors was not given"])
+    return EXIT_VERDICT_FAIL if gate and failing else EXIT_REPORTED
+
+
+CHECK = Command(
+    "",
+    (),
+    (
+        Option("--expected", "FILE", "the expected workflows (required)", required=True),
+        Option("--observed", "FILE", "the recorded traces (required)", required=True),
+        Option("--fail-on-errors", "", "exit 2 when the report's verdict is fail"),
+        Option("--output", "FILE", "write the report there, whole or not at all, instead of to standard output"),
+        Option("--summary", "", "also explain the result on standard error, passing or not"),
+    ),
+    run_check,
+    "Compare expected agent workflows with recorded tool calls, and write a JSON report.",
+    """\
+A FILE of - is standard input (for one of the two) or standard output.
+
+WITHOUT --fail-on-errors, EXIT STATUS 0 IS NO STATEMENT ABOUT THE WORKFLOWS.
+
+exit status:
+  0  a valid report was written in full
+  1  no statement at all: wrong usage, a refused input, an output that could not be written
+  2  with --fail-on-errors: a valid report was written in full and its verdict is fail
+""",
+)
+
+# Every command by its first word; the check has none.
+COMMANDS = {command.name: command for command in (CHECK,)}
+
+COMMON_OPTIONS = (
+    Option("--version", "", "show the version and the SHA-256 of this script's own bytes"),
+    Option("--help", "", "show this help"),
+)
+
+
+def usage(option: Option) -> str:
+    return f"{option.flag} {'|'.join(option.choices) or option.value}".strip()
+
+
+def help_text(command: Command) -> str:
+    """What --help prints: the same on every Python and every width of terminal."""
+    import textwrap
+
+    synopsis = [usage(option) if option.required else f"[{usage(option)}]" for option in command.options]
+    words = [command.name, *(argument.flag for argument in command.arguments), *synopsis]
+    lines = [f"usage: {NAME}.py {' '.join(filter(None, words))}", "", command.about, "", "options:"]
+    for option in command.arguments + command.options + COMMON_OPTIONS:
+        use = f"  {usage(option)}".ljust(22)
+        lines += textwrap.wrap(option.help, 98, initial_indent=f"{use} ", subsequent_indent=" " * 23)
+    return "\n".join([*lines, "", command.notes])
+
+
+def version_text(_: Command) -> str:
+    import hashlib
+
+    try:
+        with open(__file__, "rb") as file:
+            digest = hashlib.sha256(file.read()).hexdigest()
+    except (OSError, NameError):  # run from standard input, or no longer there
+        digest = "unknown"
+    return f"{NAME} {VERSION}\nsha256 {digest}\n"
+
+
+SHOWN = {"--help": help_text, "--version": version_text}
+
+
+def read_options(command: Command, words: Sequence[str]) -> Dict[str, str]:
+    """The given options and arguments by flag, each with its value; raises Failure on wrong usage."""
+    import argparse
+
+    class Parser(argparse.ArgumentParser):
+        def error(self, message: str) -> NoReturn:
+            raise Failure(f"{printable(message)}; --help shows the usage")
+
+    parser = Parser(prog=NAME, usage="", add_help=False, allow_abbrev=False)
+    for argument in command.arguments:
+        parser.add_argument(argument.flag, action="append", nargs="?")
+    for option in command.options + COMMON_OPTIONS:
+        names = ["-h", option.flag] if option.flag == "--help" else [option.flag]
+        if option.value:
+            parser.add_argument(*names, dest=option.flag, action="append")
+        else:
+            parser.add_argument(*names, dest=option.flag, action="append_const", const="")
+    parsed, strange = parser.parse_known_args(list(words))
+    given = {flag: values for flag, values in vars(parsed).items() if values and values != [None]}
+    if not SHOWN.keys().isdisjoint(given):
+        return dict.fromkeys(given, "")
+    if strange:
+        parser.error(f"unrecognized arguments: {' '.join(strange)}")
+    for option in command.arguments + command.options:
+        check_option(option, given.get(option.flag, []), parser.error)
+    return {flag: values[0] for flag, values in given.items()}
+
+
+def check_option(option: Option, values: Sequence[str], error: Callable[[str], NoReturn]) -> None:
+    if option.required and not values:
+        error(f"{option.flag} is required")
+    if len(values) > 1:
+        error(f"{option.flag} may be given only once")
+    if option.choices and not set(values) <= set(option.choices):
+        error(f"{option.flag} must be one of {', '.join(option.choices)}")
+    if option.value and "" in values:
+        error(f"{option.flag} must not be empty")
+
+
+def run(words: Sequence[str]) -> int:
+    """Find the command, read its options, run it."""
+    command = COMMANDS.get(words[0], CHECK) if words else CHECK
+    options = read_options(command, words[1:] if command.name else words)
+    for flag, text in SHOWN.items():
+        if flag in options:
+            deliver([Output(flag, flag[2:], "-", text(command).encode("ascii"))])
+            return EXIT_REPORTED
+    return command.run(options)
+
+
+def main(argv: Optional[Sequence[str]] = None) -> int:
+    """Run one command line, by default the process's own, and return its exit status."""
+    try:
+        return run(sys.argv[1:] if argv is None else argv)
+    except InputError as refused:
+        most = BOUNDS["problems"].value
+        lines = [f"{NAME}: error: {problem}" for problem in refused.problems[:most]]
+        hidden = len(refused.problems) - most
+        say([*lines, f"and {hidden:,} more"] if hidden > 0 else lines)
+    except Failure as failure:
+        say([f"{NAME}: error: {failure}"])
+    except KeyboardInterrupt:
+        say([f"{NAME}: error: interrupted"])
+    return EXIT_NO_STATEMENT
+
+
+if __name__ == "__main__":
+    sys.exit(main())
