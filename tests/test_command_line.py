@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -10,10 +11,11 @@ import shutil
 import signal
 import stat
 import subprocess
+import termios
 import unittest
 from functools import partial
 from pathlib import Path
-from typing import Any, Callable, List, Tuple
+from typing import Any, Callable, List
 
 import agent_trace_audit as product
 
@@ -314,16 +316,14 @@ class Inputs(ProcessCase):
         self.addCleanup(process.kill)
         return process
 
-    def interrupt(self, process: subprocess.Popen[bytes]) -> Tuple[bytes, bytes]:
-        """Interrupt a process until it ends; what it wrote to its two streams."""
-        for _ in range(20):
-            process.send_signal(signal.SIGINT)
-            try:
-                return process.communicate(timeout=2)
-            except subprocess.TimeoutExpired:
-                # A signal just before a blocking read is seen after it alone: as every Python does.
-                continue
-        raise AssertionError("cannot be interrupted")
+    def wait_until_it_waits(self, process: subprocess.Popen[bytes], writer: int) -> None:
+        """Until the process has taken what there was to read and sleeps in the next read."""
+        os.write(writer, b"[")
+        waiting = bytearray(4)
+        fcntl.ioctl(writer, termios.FIONREAD, waiting)
+        while any(waiting) or Path(f"/proc/{process.pid}/stat").read_text("ascii").split()[2] != "S":
+            os.sched_yield()
+            fcntl.ioctl(writer, termios.FIONREAD, waiting)
 
     def test_standard_input_for_either(self) -> None:
         self.assert_report(self.run_words("--expected", "-", "--observed", "traces.json", input=EXPECTED))
@@ -375,7 +375,9 @@ class Inputs(ProcessCase):
         before = self.names()
         process = self.start("--expected", "workflows.json", "--observed", "fifo", "--output", "report.json")
         writer = self.open_fifo(fifo, process)
-        output, error = self.interrupt(process)
+        self.wait_until_it_waits(process, writer)
+        process.send_signal(signal.SIGINT)
+        output, error = process.communicate(timeout=60)
         os.close(writer)
         self.assert_no_statement(subprocess.CompletedProcess([], process.returncode, output, error))
         self.assertEqual(before, self.names())

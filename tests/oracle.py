@@ -1,0 +1,297 @@
+"""A second evaluator: slow, obvious, and written from the rules alone, without a look at the program.
+
+Money is counted in whole units of the smallest decimal place, lists are compared by looking at
+every entry, and nothing is shared with the program. `random_pair` makes small documents in which
+every rule passes and fails often.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+
+from .support import Json
+
+RULES = (
+    "trace_recorded",
+    "sequence",
+    "allowed_tools",
+    "no_pending_calls",
+    "max_failed_calls",
+    "max_cost_usd",
+    "max_total_tool_ms",
+)
+
+
+def units(money: str, places: int) -> int:
+    """An amount in units of 10 ** -places."""
+    whole, _, decimals = money.partition(".")
+    return int(whole + (decimals + "0" * places)[:places])
+
+
+def places_of(amounts: Sequence[str]) -> int:
+    return max([len(amount.partition(".")[2]) for amount in amounts], default=0)
+
+
+def money_sum(amounts: Sequence[str]) -> str:
+    """The exact sum with as many decimals as the most precise term."""
+    places = places_of(amounts)
+    total = sum(units(amount, places) for amount in amounts)
+    if not places:
+        return str(total)
+    return f"{total // 10**places}.{total % 10**places:0{places}d}"
+
+
+def with_status(calls: Sequence[Json], *statuses: str) -> List[Json]:
+    return [call for call in calls if call["status"] in statuses]
+
+
+def unmeasured(calls: Sequence[Json], key: str) -> List[str]:
+    return [call["id"] for call in calls if key not in call or call["status"] == "pending"]
+
+
+def counts(calls: Sequence[Json]) -> Json:
+    """What a report says of some calls in numbers."""
+    kinds = {status: len(with_status(calls, status)) for status in ("succeeded", "failed", "pending")}
+    return {
+        "calls": {"total": len(calls), **kinds},
+        "cost_usd": {
+            "known_total": money_sum([call["cost_usd"] for call in calls if "cost_usd" in call]),
+            "unknown_calls": len(unmeasured(calls, "cost_usd")),
+        },
+        "tool_ms": {
+            "known_total": sum(call.get("duration_ms", 0) for call in calls),
+            "unknown_calls": len(unmeasured(calls, "duration_ms")),
+        },
+    }
+
+
+def budget_verdict(set_at_all: bool, over: bool, unknown: Sequence[str]) -> str:
+    if not set_at_all:
+        return "not_checked"
+    if over:
+        return "fail"
+    return "unknown" if unknown else "pass"
+
+
+def either(passes: bool) -> str:
+    return "pass" if passes else "fail"
+
+
+def first_difference(expected: Sequence[str], observed: Sequence[str]) -> Optional[int]:
+    if list(expected) == list(observed):
+        return None
+    index = 0
+    while list(expected[: index + 1]) == list(observed[: index + 1]):
+        index += 1
+    return index
+
+
+def check_trace(case: Json, calls: Sequence[Json]) -> Json:
+    return {"verdict": "pass"}
+
+
+def check_sequence(case: Json, calls: Sequence[Json]) -> Json:
+    observed = [call["tool"] for call in with_status(calls, "succeeded")]
+    return {
+        "verdict": either(case["sequence"] == observed),
+        "expected": case["sequence"],
+        "observed": observed,
+        "first_difference": first_difference(case["sequence"], observed),
+    }
+
+
+def check_allowed(case: Json, calls: Sequence[Json]) -> Json:
+    wrong = [call for call in calls if not any(call["tool"] == tool for tool in case["allowed_tools"])]
+    return {
+        "verdict": either(wrong == []),
+        "allowed": case["allowed_tools"],
+        "violations": [{"call": call["id"], "tool": call["tool"], "status": call["status"]} for call in wrong],
+    }
+
+
+def check_pending(case: Json, calls: Sequence[Json]) -> Json:
+    pending = [call["id"] for call in with_status(calls, "pending")]
+    return {"verdict": either(pending == []), "calls": pending}
+
+
+def check_failed(case: Json, calls: Sequence[Json]) -> Json:
+    failed = [call["id"] for call in with_status(calls, "failed")]
+    limit = case.get("max_failed_calls", 0)
+    return {"verdict": either(len(failed) <= limit), "limit": limit, "observed": len(failed), "calls": failed}
+
+
+def check_cost(case: Json, calls: Sequence[Json]) -> Json:
+    limit = case.get("max_cost_usd")
+    known = money_sum([call["cost_usd"] for call in calls if "cost_usd" in call])
+    unknown = unmeasured(calls, "cost_usd")
+    over = limit is not None and units(known, 6) > units(limit, 6)
+    verdict = budget_verdict(limit is not None, over, unknown)
+    return {"verdict": verdict, "limit": limit, "known_total": known, "unknown_calls": unknown}
+
+
+def check_time(case: Json, calls: Sequence[Json]) -> Json:
+    limit = case.get("max_total_tool_ms")
+    known = sum(call.get("duration_ms", 0) for call in calls)
+    unknown = unmeasured(calls, "duration_ms")
+    verdict = budget_verdict(limit is not None, limit is not None and known > limit, unknown)
+    return {"verdict": verdict, "limit": limit, "known_total": known, "unknown_calls": unknown}
+
+
+CHECKS: Dict[str, Callable[[Json, Sequence[Json]], Json]] = {
+    "trace_recorded": check_trace,
+    "sequence": check_sequence,
+    "allowed_tools": check_allowed,
+    "no_pending_calls": check_pending,
+    "max_failed_calls": check_failed,
+    "max_cost_usd": check_cost,
+    "max_total_tool_ms": check_time,
+}
+
+
+def checks_of(case: Json, trace: Optional[Json]) -> List[Json]:
+    """Every check of a case, without its message."""
+    found = []
+    for rule, check in CHECKS.items():
+        result = check(case, trace["calls"] if trace else [])
+        if trace is None:
+            result["verdict"] = "fail" if rule == "trace_recorded" else "not_checked"
+            if rule == "sequence":
+                result["first_difference"] = None
+        found.append({"rule": rule, **result})
+    return found
+
+
+def judge(case: Json, traces: Sequence[Json]) -> Json:
+    """What the report says of one case, without the messages."""
+    trace = next((trace for trace in traces if trace["id"] == case["id"]), None)
+    checks = checks_of(case, trace)
+    calls = trace["calls"] if trace else []
+    return {
+        "id": case["id"],
+        "group": case.get("group"),
+        "verdict": either(all(check["verdict"] in ("pass", "not_checked") for check in checks)),
+        "trace": "recorded" if trace else "missing",
+        "checks": checks,
+        **counts(calls),
+        "recorded_calls": calls,
+    }
+
+
+def group_counts(cases: Sequence[Json]) -> List[Json]:
+    names: List[Any] = []
+    for case in cases:
+        if case["group"] not in names:
+            names.append(case["group"])
+    rows = []
+    for name in names:
+        members = [case["verdict"] for case in cases if case["group"] == name]
+        rows.append(
+            {
+                "group": name,
+                "cases": len(members),
+                "passed": members.count("pass"),
+                "failed": members.count("fail"),
+            }
+        )
+    return rows
+
+
+def rule_counts(cases: Sequence[Json]) -> Json:
+    rows = {}
+    for rule in CHECKS:
+        verdicts = [check["verdict"] for case in cases for check in case["checks"] if check["rule"] == rule]
+        rows[rule] = {verdict: verdicts.count(verdict) for verdict in ("pass", "fail", "unknown", "not_checked")}
+    return rows
+
+
+def evaluate(expected: Json, observed: Sequence[Json]) -> Json:
+    """The part of the report that the rules decide."""
+    cases = [judge(case, observed) for case in expected["cases"]]
+    ids = [case["id"] for case in cases]
+    strangers = [trace for trace in observed if trace["id"] not in ids]
+    passed = len([case for case in cases if case["verdict"] == "pass"])
+    judged = [call for trace in observed if trace["id"] in ids for call in trace["calls"]]
+    return {
+        "verdict": either(passed == len(cases) and strangers == []),
+        "totals": {
+            "cases": len(cases),
+            "passed": passed,
+            "failed": len(cases) - passed,
+            "missing_traces": len([case for case in cases if case["trace"] == "missing"]),
+            "unknown_cases": len(strangers),
+            **counts(judged),
+        },
+        "rules": rule_counts(cases),
+        "groups": group_counts(cases),
+        "cases": cases,
+        "unknown_cases": [
+            {"id": trace["id"], **counts(trace["calls"]), "recorded_calls": trace["calls"]} for trace in strangers
+        ],
+    }
+
+
+# ---- random documents ----------------------------------------------------------------------------
+
+TOOLS = ("a", "b", "c")
+AMOUNTS = ("0", "0.1", "0.10", "0.2", "00.3", "1", "0.000001", "0.999999")
+
+
+def seeded(seed: int) -> Random:
+    """Numbers that are the same in every run."""
+    return Random(seed)  # noqa: S311 - nothing here is to be kept from anybody
+
+
+def random_tools(random: Random, most: int) -> List[str]:
+    return [random.choice(TOOLS) for _ in range(random.randint(0, most))]
+
+
+def random_case(random: Random, id: str) -> Json:
+    case: Json = {"id": id}
+    if random.random() < 0.7:
+        case["group"] = random.choice(("", "x", "y"))
+    case["sequence"] = random_tools(random, 4)
+    case["allowed_tools"] = random.choice((list(TOOLS), sorted(set(case["sequence"])), random_tools(random, 3)))
+    if random.random() < 0.5:
+        case["max_failed_calls"] = random.randint(0, 2)
+    if random.random() < 0.5:
+        case["max_cost_usd"] = random.choice(AMOUNTS)
+    if random.random() < 0.5:
+        case["max_total_tool_ms"] = random.randint(0, 6)
+    return case
+
+
+def random_call(random: Random, id: str, tool: str, status: str) -> Json:
+    call: Json = {"id": id, "tool": tool, "status": status}
+    if random.random() < 0.85:
+        call["cost_usd"] = random.choice(AMOUNTS)
+    if random.random() < 0.85:
+        call["duration_ms"] = random.randint(0, 3)
+    return call
+
+
+def random_trace(random: Random, id: str, sequence: Sequence[str]) -> Json:
+    """Mostly the right tools, now and then with attempts in between, a swap, a loss or something else."""
+    steps: List[Tuple[str, str]] = [(tool, "succeeded") for tool in sequence]
+    for _ in range(random.choice((0, 0, 1, 1, 2, 3))):
+        place = random.randint(0, len(steps))
+        kind = random.choice(("add", "add", "lose", "swap"))
+        if kind == "add":
+            status = random.choice(("succeeded", "failed", "failed", "pending"))
+            steps.insert(place, (random.choice((*TOOLS, "z")), status))
+        elif kind == "lose":
+            del steps[place : place + 1]
+        else:
+            steps[place : place + 2] = reversed(steps[place : place + 2])
+    calls = [random_call(random, f"c{number}", *step) for number, step in enumerate(steps)]
+    return {"id": id, "calls": calls}
+
+
+def random_pair(random: Random) -> Tuple[Json, List[Json]]:
+    """Expected workflows and recorded traces; some are missing, some are unknown."""
+    cases = [random_case(random, f"r{number}") for number in range(random.randint(1, 4))]
+    traces = [random_trace(random, case["id"], case["sequence"]) for case in cases if random.random() < 0.9]
+    if random.random() < 0.2:
+        traces.append(random_trace(random, "x1", random_tools(random, 3)))
+    random.shuffle(traces)
+    return {"cases": cases}, traces

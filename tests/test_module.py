@@ -1,0 +1,142 @@
+"""As a module: no side effects on import, and results that do not depend on the caller's surroundings."""
+
+from __future__ import annotations
+
+import decimal
+import json
+import sys
+import unittest
+from typing import Any
+
+import agent_trace_audit as product
+
+from .support import EXPECTED, OBSERVED, ROOT, ProcessCase, call, case, trace, traces, workflows
+from .test_reading import nested
+
+COSTLY = workflows(case("r1", ["a"] * 3, max_cost_usd="999999999.999999", max_total_tool_ms=2000.0))
+PAID = traces(
+    trace(
+        "r1", [call(f"c{index}", cost_usd=cost) for index, cost in enumerate(("333333333.333333", "0.1", "1.000000"))]
+    )
+)
+
+RUN = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+before = list(sys.path), sys.getrecursionlimit(), sys.argv[:]
+import agent_trace_audit as product
+import decimal
+after = list(sys.path), sys.getrecursionlimit(), sys.argv[:]
+assert before == after, (before, after)
+
+def stack():
+    frame, count = sys._getframe(), 0
+    while frame:
+        frame, count = frame.f_back, count + 1
+    return count
+
+def result(expected, observed):
+    try:
+        return product.audit(expected, observed)
+    except product.InputError as refused:
+        return refused.problems
+
+def below(levels, expected, observed):
+    return below(levels - 1, expected, observed) if levels else result(expected, observed)
+
+documents = [[part.encode("utf-8") for part in pair] for pair in json.load(sys.stdin)]
+wanted = [result(*pair) for pair in documents]
+for spare in (60, 80, 120, 200):
+    limit = stack() + spare
+    for pair, want in zip(documents, wanted):
+        sys.setrecursionlimit(limit)
+        found = result(*pair)
+        left = sys.getrecursionlimit()
+        sys.setrecursionlimit(1000)
+        assert found == want, (spare, found)
+        assert left == limit, (spare, left)
+    for pair, want in zip(documents, wanted):
+        assert below(1000 - stack() - spare, *pair) == want, spare
+print("same")
+"""
+
+
+class Module(unittest.TestCase):
+    def test_public_names(self) -> None:
+        self.assertTrue(issubclass(product.InputError, ValueError))
+        self.assertEqual("pass", product.audit(EXPECTED, OBSERVED)["verdict"])
+
+    def test_problems_are_those_of_the_command_line(self) -> None:
+        with self.assertRaises(product.InputError) as caught:
+            product.audit(b"[", b"\xff")
+        expected, observed = caught.exception.problems
+        self.assertEqual("expected:1:2: ", expected[:14])
+        self.assertEqual("observed: ", observed[:10])
+        self.assertNotIn(product.NAME, expected + observed)
+
+    def test_problems_are_not_cut_to_twenty(self) -> None:
+        with self.assertRaises(product.InputError) as caught:
+            product.audit(EXPECTED, json.dumps([1] * 33).encode("ascii"))
+        self.assertEqual(33, len(caught.exception.problems))
+
+    def test_the_callers_decimal_context(self) -> None:
+        signals: Any = list(decimal.getcontext().traps)
+        wanted = product.audit(COSTLY, PAID)
+        self.assertEqual("333333334.433333", wanted["totals"]["cost_usd"]["known_total"])
+        for name, context in {
+            "one digit": decimal.Context(prec=1),
+            "every trap": decimal.Context(prec=1, traps=signals),
+            "no range": decimal.Context(prec=1, Emax=0, Emin=0, traps=signals),
+            "rounding down": decimal.Context(prec=3, rounding=decimal.ROUND_DOWN, traps=[]),
+            "capitals off": decimal.Context(prec=5, capitals=0, clamp=1),
+        }.items():
+            with self.subTest(name), decimal.localcontext(context):
+                self.assertEqual(wanted, product.audit(COSTLY, PAID))
+
+    def test_reports_are_the_callers_own(self) -> None:
+        first = product.audit(EXPECTED, OBSERVED)
+        first["limitations"].clear()
+        first["cases"].clear()
+        self.assertTrue(product.audit(EXPECTED, OBSERVED)["limitations"])
+
+
+class Surroundings(ProcessCase):
+    def test_the_callers_recursion_limit(self) -> None:
+        deep = b'{"cases": [], "x": ' + nested(31) + b"}"
+        many = workflows(*(case(f"r{index}") for index in range(20)))
+        pairs = [
+            (EXPECTED, OBSERVED),
+            (many, OBSERVED),
+            (deep, nested(32, "{")),
+            (EXPECTED, nested(33, "[")),
+            (b"[", b""),
+        ]
+        documents = json.dumps([[part.decode("ascii") for part in pair] for pair in pairs])
+        script = self.put("run.py", RUN.encode("ascii"))
+        result = self.run_words(str(ROOT), script=script, input=documents.encode("ascii"))
+        self.assertEqual((b"same\n", b""), (result.stdout, result.stderr))
+
+    def test_import_has_no_side_effects(self) -> None:
+        code = (
+            "import decimal, os, signal, sys, threading; sys.path.insert(0, sys.argv[1]);"
+            "look = lambda: (sys.path[:], repr(decimal.getcontext()), signal.getsignal(2), threading.active_count(),"
+            " os.getcwd(), sys.getrecursionlimit(), sys.stdout, sys.stderr, sys.excepthook, dict(os.environ));"
+            "before = look(); import agent_trace_audit; sys.exit(before != look())"
+        )
+        before = self.names()
+        script = self.put("imports.py", code.encode("ascii"))
+        result = self.run_words(str(ROOT), script=script, python=["-B"])
+        self.assertEqual((0, b"", b""), (result.returncode, result.stdout, result.stderr))
+        script.unlink()
+        self.assertEqual(before, self.names())
+
+    def test_main_returns_its_status(self) -> None:
+        paths = ["--expected", str(self.expected), "--observed", str(self.observed)]
+        report = self.directory / "report.json"
+        self.assertEqual(0, product.main([*paths, "--output", str(report)]))
+        self.assertEqual(product.json_bytes(product.audit(EXPECTED, OBSERVED)), report.read_bytes())
+        self.assertEqual(sys.getrecursionlimit(), 1000)
+
+
+if __name__ == "__main__":
+    unittest.main()

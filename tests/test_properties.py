@@ -1,0 +1,278 @@
+"""What holds for every document: a second evaluator agrees, damage never gets through, nothing is idle."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import io
+import json
+import tempfile
+import unittest
+from pathlib import Path
+from random import Random
+from typing import Any, Callable, Dict, Iterable, List, Set, Tuple
+
+import agent_trace_audit as product
+
+from . import oracle
+from .support import EXPECTED, OBSERVED, SCRIPT, Json, call, case, load_vectors, to_bytes, trace, visible
+from .test_reading import BOUNDS, Pair, nested
+from .test_vectors import spellings
+
+
+def without_messages(report: Json) -> Json:
+    """The part of a report that `oracle.evaluate` gives."""
+    for found in report["cases"]:
+        for check in found["checks"]:
+            check.pop("message", None)
+    return {key: report[key] for key in ("verdict", "totals", "rules", "groups", "cases", "unknown_cases")}
+
+
+class Oracle(unittest.TestCase):
+    maxDiff = None
+
+    def test_agrees_on_random_documents(self) -> None:
+        seen: Set[Tuple[str, str]] = set()
+        for seed in range(400):
+            expected, observed = oracle.random_pair(oracle.seeded(seed))
+            wanted = oracle.evaluate(expected, observed)
+            seen |= {(check["rule"], check["verdict"]) for found in wanted["cases"] for check in found["checks"]}
+            with self.subTest(seed=seed):
+                report = product.audit(to_bytes(expected), to_bytes(observed))
+                self.assertEqual(wanted, without_messages(report))
+        # The documents are no use unless every rule comes to every verdict that it has.
+        for rule in oracle.RULES:
+            verdicts = {verdict for name, verdict in seen if name == rule}
+            with self.subTest(rule):
+                self.assertLessEqual({"pass", "fail"}, verdicts)
+                self.assertEqual(rule != "trace_recorded", "not_checked" in verdicts)
+                self.assertEqual(rule in ("max_cost_usd", "max_total_tool_ms"), "unknown" in verdicts)
+
+    def test_order_of_the_traces_changes_no_verdict(self) -> None:
+        for seed in range(50):
+            expected, observed = oracle.random_pair(oracle.seeded(seed))
+            one, other = (product.audit(to_bytes(expected), to_bytes(traces)) for traces in (observed, observed[::-1]))
+            for key in ("verdict", "totals", "rules", "groups", "cases"):
+                self.assertEqual(one[key], other[key])
+
+    def test_group_changes_no_verdict(self) -> None:
+        for seed in range(50):
+            expected, observed = oracle.random_pair(oracle.seeded(seed))
+            one = product.audit(to_bytes(expected), to_bytes(observed))
+            for found in expected["cases"]:
+                found["group"] = "another"
+            other = product.audit(to_bytes(expected), to_bytes(observed))
+            self.assertEqual(one["totals"], other["totals"])
+            self.assertEqual(one["rules"], other["rules"])
+
+
+# No message may hold this, nor the piece of it that stays when a byte is changed.
+PRIVATE = "zqxzqxzqxzqx"
+PIECE = "zqxzqx"
+
+
+def planted() -> Tuple[Json, List[Json]]:
+    """Documents with secrets in every place that holds free text, or that could by mistake."""
+    expected = {
+        "cases": [
+            case("r1", ["a", "b"], ["a", "b"], group=PRIVATE, max_cost_usd="1.5", max_failed_calls=1),
+            case("r2", group=PRIVATE, max_total_tool_ms=20, notes=PRIVATE),
+        ]
+    }
+    observed = [
+        trace("r1", [call("c1", "a", cost_usd="0.5", duration_ms=3), call("c2", "b", "failed", output=PRIVATE)]),
+        {
+            **trace("r2", [call("c1", "a", "pending", cost_usd=PRIVATE, duration_ms=[PRIVATE])]),
+            "meta": {"k": [PRIVATE]},
+        },
+        trace(PRIVATE + "/", [call(PRIVATE + " ", PRIVATE + "!", PRIVATE)]),
+    ]
+    return expected, observed
+
+
+VALUES: Tuple[Any, ...] = (
+    *(None, True, -1, 0.5, 1e300, 10**30, "", PRIVATE + "\n", "\ud800" + PRIVATE, "1e3"),
+    *([], {}, [PRIVATE + "?"], {"k": PRIVATE}, [[[PRIVATE]]]),
+)
+
+
+def damage_value(random: Random, value: Any) -> Any:
+    """A document with one value somewhere in it replaced, lost or doubled."""
+    if isinstance(value, dict) and value and random.random() < 0.9:
+        key = random.choice(list(value))
+        if random.random() < 0.1:
+            return {name: member for name, member in value.items() if name != key}
+        return {**value, key: damage_value(random, value[key])}
+    if isinstance(value, list) and value and random.random() < 0.9:
+        index = random.randrange(len(value))
+        kind = random.random()
+        middle = [] if kind < 0.1 else [value[index]] * 2 if kind < 0.2 else [damage_value(random, value[index])]
+        return value[:index] + middle + value[index + 1 :]
+    return random.choice(VALUES)
+
+
+def damage_bytes(random: Random, data: bytes) -> bytes:
+    """A document with a few bytes flipped, cut, doubled, moved or put in."""
+    changed = bytearray(data)
+    for _ in range(random.choice((1, 1, 2, 5))):
+        start, length = random.randrange(len(changed) + 1), random.randint(1, 12)
+        piece = changed[start : start + length]
+        kind = random.choice(["flip", "cut", "double", "swap", "insert", "truncate"])
+        if kind == "flip":
+            changed[start : start + 1] = bytes(byte ^ 1 << random.randrange(8) for byte in piece[:1])
+        elif kind == "cut":
+            del changed[start : start + length]
+        elif kind == "double":
+            changed[start:start] = piece
+        elif kind == "swap":
+            changed[start : start + length] = piece[::-1]
+        elif kind == "insert":
+            changed[start:start] = random.choice(
+                (b"\\", b'"', b"[", b"}", b"\xef\xbb\xbf", b"\0", b"\xff", b",", b"1e9")
+            )
+        else:
+            del changed[max(start, 2) :]
+    return bytes(changed)
+
+
+class Damage(unittest.TestCase):
+    def refusal_or_report(self, expected: bytes, observed: bytes) -> bool:
+        """Whether there was a report; a refusal must be printable and repeat no value."""
+        try:
+            report = product.audit(expected, observed)
+        except product.InputError as refused:
+            self.assertTrue(refused.problems)
+            for problem in refused.problems:
+                self.assertTrue(visible(problem), problem)
+                self.assertRegex(problem, r"\A(expected|observed):")
+                self.assertNotIn(PIECE, problem)
+            return False
+        product.json_bytes(report)
+        return True
+
+    def test_damaged_bytes(self) -> None:
+        expected, observed = (json.dumps(document, indent=1).encode("ascii") for document in planted())
+        reports = 0
+        for seed in range(600):
+            random = oracle.seeded(seed)
+            with self.subTest(seed=seed):
+                self.refusal_or_report(damage_bytes(random, expected), damage_bytes(random, observed))
+                reports += self.refusal_or_report(damage_bytes(random, EXPECTED), OBSERVED)
+                reports += self.refusal_or_report(EXPECTED, damage_bytes(random, OBSERVED))
+        # Some damage is harmless; if none were, the loop would only ever see syntax errors.
+        self.assertGreater(reports, 0)
+
+    def test_damaged_values(self) -> None:
+        reports = 0
+        for seed in range(600):
+            random = oracle.seeded(seed)
+            expected, observed = planted() if seed % 2 else oracle.random_pair(random)
+            with self.subTest(seed=seed):
+                reports += self.refusal_or_report(
+                    to_bytes(damage_value(random, expected)), to_bytes(damage_value(random, observed))
+                )
+        self.assertGreater(reports, 0)
+
+
+def verdicts_of_vectors() -> Iterable[str]:
+    """The verdict of every accepted vector."""
+    for content in load_vectors().values():
+        for vector in content["cases"]:
+            if vector["exit"] != 1:
+                for _, expected, observed, _, _ in spellings(vector):
+                    yield product.audit(expected, observed)["verdict"]
+
+
+def over(name: str) -> Callable[[Any], bool]:
+    """Whether a program refuses what is one beyond a bound, while it accepts the bound."""
+    bound = BOUNDS[name]
+
+    def refused(module: Any) -> bool:
+        try:
+            module.audit(*bound.build(bound.value + 1))
+        except module.InputError:
+            return True
+        return False
+
+    return refused
+
+
+def refused_for(pair: Pair, word: str) -> Callable[[Any], bool]:
+    def refused(module: Any) -> bool:
+        try:
+            module.audit(*pair)
+        except module.InputError as error:
+            return word in error.problems[0]
+        return False
+
+    return refused
+
+
+def says_more(module: Any) -> bool:
+    """Whether 21 problems are 20 lines and how many more there are."""
+    error = io.StringIO()
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory, "bad.json")
+        path.write_bytes(to_bytes([1] * 20))
+        with contextlib.redirect_stderr(error):
+            module.main(["--expected", str(path), "--observed", str(path)])
+    return error.getvalue().endswith("\nand 1 more\n")
+
+
+# How a broken bound of the program's table shows.
+PROBES: Dict[str, Callable[[Any], bool]] = {
+    "size": over("size of observed"),
+    "nodes": over("nodes"),
+    "depth": refused_for((EXPECTED, nested(33)), "32"),
+    "cases": over("cases"),
+    "traces": over("traces"),
+    "calls": over("calls"),
+    "tools": over("sequence"),
+    "number": over("number"),
+    "group": over("group"),
+    "failed_calls": over("failed calls"),
+    "total_tool_ms": over("total_tool_ms"),
+    "duration_ms": over("duration_ms"),
+    "problems": says_more,
+}
+
+
+class KnockOut(unittest.TestCase):
+    """A rule or a bound that is out of force is noticed."""
+
+    def test_each_rule(self) -> None:
+        wanted = list(verdicts_of_vectors())
+        rules = product.RULES
+        self.addCleanup(setattr, product, "RULES", rules)
+        for index, rule in enumerate(rules):
+            with self.subTest(rule.name):
+                idle = rule._replace(judge=lambda expects, run: product.Check(product.PASS, {}))
+                product.RULES = (*rules[:index], idle, *rules[index + 1 :])
+                self.assertNotEqual(wanted, list(verdicts_of_vectors()))
+
+    def load(self, source: str) -> Any:
+        """A program of its own, from changed source text."""
+        with tempfile.TemporaryDirectory() as directory:
+            path = Path(directory, "changed.py")
+            path.write_text(source, "utf-8")
+            spec = importlib.util.spec_from_file_location("changed", str(path))
+            assert spec is not None
+            assert spec.loader is not None
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+        return module
+
+    def test_each_bound(self) -> None:
+        source = SCRIPT.read_text("utf-8")
+        self.assertEqual(set(product.BOUNDS), set(PROBES))
+        for name, bound in product.BOUNDS.items():
+            with self.subTest(name):
+                entry = f'"{name}": Bound({bound.value:_},'
+                self.assertEqual(1, source.count(entry), "the table of bounds is not where this test looks")
+                raised = self.load(source.replace(entry, f'"{name}": Bound({bound.value + 1},'))
+                self.assertTrue(PROBES[name](product))
+                self.assertFalse(PROBES[name](raised))
+
+
+if __name__ == "__main__":
+    unittest.main()
