@@ -33,6 +33,7 @@ if __name__ == "__main__" and not (sys.flags.isolated or getattr(sys.flags, "saf
     sys.path[:] = [entry for entry in sys.path[1:] if entry != sys.path[0]]
 
 import contextlib
+import functools
 import io
 import json
 import os
@@ -151,9 +152,9 @@ class Run(NamedTuple):
 
     recorded: bool
     calls: Tuple[Call, ...]
-    succeeded: List[str]
-    failed: List[str]
-    pending: List[str]
+    succeeded: List[Call]
+    failed: List[Call]
+    pending: List[Call]
     cost_usd: Measured
     tool_ms: Measured
 
@@ -452,25 +453,26 @@ def scalar(must: str, accept: Callable[[Any], Any]) -> Reader:
 
     def read(value: Any, path: str, problems: List[str]) -> Any:
         accepted = accept(value)
-        if accepted is None:
-            if not (isinstance(value, str) and SURROGATE.search(value)):
-                refuse(problems, path, must)
-            refuse_within(value, path, problems)
-        return accepted
+        if accepted is not None:
+            return accepted
+        if not (isinstance(value, str) and SURROGATE.search(value)):
+            refuse(problems, path, must)
+        refuse_within(value, path, problems)
+        return None
 
     return read
 
 
-def array_of(read_item: Reader, bound: Bound) -> Reader:
-    """A reader of arrays with at most `bound` entries."""
-    must = f"must be an array of at most {bound}"
+def array_of(read_item: Reader, bound: Bound, least: int = 0) -> Reader:
+    """A reader of arrays with `least` to `bound` entries."""
+    must = f"must be an array of {f'{least} to' if least else 'at most'} {bound}"
 
     def read(value: Any, path: str, problems: List[str]) -> Any:
         if not isinstance(value, list):
             refuse(problems, path, must)
             refuse_within(value, path, problems)
             return ()
-        if len(value) > bound.value:
+        if not least <= len(value) <= bound.value:
             refuse(problems, path, must)
         return tuple([read_item(item, f"{path}[{index}]", problems) for index, item in enumerate(value)])
 
@@ -479,37 +481,63 @@ def array_of(read_item: Reader, bound: Bound) -> Reader:
 
 def object_of(keys: Dict[str, Key]) -> Reader:
     """A reader of objects with these keys and no others; it gives every key's value or default."""
+    names = ", ".join(keys)
     defaults = {name: key.default for name, key in keys.items()}
-    required = [name for name, key in keys.items() if key.required]
+    required = {name for name, key in keys.items() if key.required}
 
-    def read(value: Any, path: str, problems: List[str]) -> Any:
-        if not isinstance(value, dict):
-            refuse(problems, path, f"must be an object with the keys {', '.join(keys)}")
-            refuse_within(value, path, problems)
-            return defaults
+    def refuse_keys(value: Dict[str, Any], path: str, problems: List[str]) -> None:
         refuse_own_keys(value, path, problems)
         for name in value:
             if name not in keys and not SURROGATE.search(name):
-                refuse(problems, path, f"unknown key {quoted_key(name)}; the keys are {', '.join(keys)}")
-        for name in required:
-            if name not in value:
+                refuse(problems, path, f"unknown key {quoted_key(name)}; the keys are {names}")
+        for name in keys:
+            if name in required and name not in value:
                 refuse(problems, path, f"missing key {quoted_key(name)}")
+
+    def read(value: Any, path: str, problems: List[str]) -> Any:
+        if not isinstance(value, dict):
+            refuse(problems, path, f"must be an object with the keys {names}")
+            refuse_within(value, path, problems)
+            return defaults
+        if isinstance(value, RepeatedKeys) or not required <= value.keys() <= keys.keys():
+            refuse_keys(value, path, problems)
         checked = dict(defaults)
         for name, member in members_of(value):
-            key, place = keys.get(name), member_path(path, name)
-            if key is None:
-                refuse_within(member, place, problems)
-            elif member is None and not key.required:
-                refuse(problems, place, "null is not accepted: leave the key out when it is unknown or not wanted")
+            if name not in keys:
+                refuse_within(member, member_path(path, name), problems)
+            elif member is None and name not in required:
+                advice = "null is not accepted: leave the key out when it is unknown or not wanted"
+                refuse(problems, f"{path}.{name}", advice)
             else:
-                checked[name] = key.read(member, place, problems)
+                checked[name] = keys[name].read(member, f"{path}.{name}", problems)
         return checked
 
     return read
 
 
+def policy_of(read_member: Reader) -> Reader:
+    """A reader of objects that have tool names as keys, at least one: an empty one would check nothing."""
+    bound = BOUNDS["tools"]
+
+    def read(value: Any, path: str, problems: List[str]) -> Any:
+        if not isinstance(value, dict):
+            refuse(problems, path, f"must be an object whose keys are 1 to {bound}")
+            refuse_within(value, path, problems)
+            return None
+        refuse_own_keys(value, path, problems)
+        for name in value:
+            if not (IDENTIFIER.fullmatch(name) or SURROGATE.search(name)):
+                refuse(problems, path, f"the key {quoted_key(name)} must be a tool name: {IDENTIFIER_FORM}")
+        if not 1 <= len(value) <= bound.value:
+            refuse(problems, path, f"must have 1 to {bound} as keys")
+        return {name: read_member(member, member_path(path, name), problems) for name, member in members_of(value)}
+
+    return read
+
+
 def accept_text(pattern: re.Pattern[str]) -> Callable[[Any], Any]:
-    return lambda value: value if isinstance(value, str) and pattern.fullmatch(value) else None
+    fits = pattern.fullmatch
+    return lambda value: value if isinstance(value, str) and fits(value) else None
 
 
 def accept_group(value: Any) -> Any:
@@ -543,7 +571,8 @@ def whole_number(bound: Bound) -> Reader:
     return scalar(f"must be a whole number from 0 to {bound.value:,}", accept)
 
 
-read_identifier = scalar("must be a string of 1 to 128 characters out of A-Z a-z 0-9 . : _ -", accept_text(IDENTIFIER))
+IDENTIFIER_FORM = "1 to 128 characters out of A-Z a-z 0-9 . : _ -"
+read_identifier = scalar(f"must be a string of {IDENTIFIER_FORM}", accept_text(IDENTIFIER))
 read_money = scalar(
     'must be a string of 1 to 9 digits, optionally a point and 1 to 6 digits, such as "0.25"', accept_text(MONEY)
 )
@@ -624,9 +653,9 @@ def run_of(trace: Optional[Trace]) -> Run:
     return Run(
         recorded=trace is not None,
         calls=calls,
-        succeeded=[call.tool for call in calls if call.status == SUCCEEDED],
-        failed=[call.id for call in calls if call.status == FAILED],
-        pending=[call.id for call in calls if call.status == PENDING],
+        succeeded=[call for call in calls if call.status == SUCCEEDED],
+        failed=[call for call in calls if call.status == FAILED],
+        pending=[call for call in calls if call.status == PENDING],
         cost_usd=measured(calls, costs, Decimal(0)),
         tool_ms=measured(calls, [call.duration_ms for call in calls], 0),
     )
@@ -637,12 +666,21 @@ def plain_money(amount: Decimal) -> str:
     return format(amount, "f")
 
 
-def passes_unless(wrong: Any, evidence: Dict[str, Any], message: str) -> Check:
-    return Check(FAIL, evidence, message) if wrong else Check(PASS, evidence)
+def ids(calls: Iterable[Call]) -> List[str]:
+    return [call.id for call in calls]
 
 
 def judge_trace_recorded(expects: Dict[str, Any], run: Run) -> Check:
-    return passes_unless(not run.recorded, {}, "expected a recorded trace with the id of this case, got none")
+    if run.recorded:
+        return Check(PASS, {})
+    return Check(FAIL, {}, "expected a recorded trace with the id of this case, got none")
+
+
+def judge_sequence(expects: Dict[str, Any], run: Run) -> Check:
+    expected, observed = list(expects["sequence"]), [call.tool for call in run.succeeded]
+    index = first_difference(expected, observed) if run.recorded else None
+    evidence = {"expected": expected, "observed": observed, "first_difference": index}
+    return Check(PASS, evidence) if index is None else Check(FAIL, evidence, exact_message(expected, observed, index))
 
 
 def first_difference(expected: Sequence[str], observed: Sequence[str]) -> Optional[int]:
@@ -651,13 +689,6 @@ def first_difference(expected: Sequence[str], observed: Sequence[str]) -> Option
         if wanted != got:
             return index
     return None if len(expected) == len(observed) else min(len(expected), len(observed))
-
-
-def judge_sequence(expects: Dict[str, Any], run: Run) -> Check:
-    expected, observed = list(expects["sequence"]), run.succeeded
-    index = first_difference(expected, observed) if run.recorded else None
-    evidence = {"expected": expected, "observed": observed, "first_difference": index}
-    return Check(PASS, evidence) if index is None else Check(FAIL, evidence, exact_message(expected, observed, index))
 
 
 def exact_message(expected: Sequence[str], observed: Sequence[str], index: int) -> str:
@@ -674,25 +705,30 @@ def exact_message(expected: Sequence[str], observed: Sequence[str], index: int) 
 def judge_allowed_tools(expects: Dict[str, Any], run: Run) -> Check:
     allowed = list(expects["allowed_tools"])
     wrong = [call for call in run.calls if call.tool not in allowed]
-    evidence = {
-        "allowed": allowed,
-        "violations": [{"call": call.id, "tool": call.tool, "status": call.status} for call in wrong],
-    }
-    calls = listing([f"{call.tool} in {call.status} call {call.id}" for call in wrong])
-    return passes_unless(wrong, evidence, f"expected only {listing(allowed, 50) or 'no tool at all'}, got {calls}")
+    violations = [{"call": call.id, "tool": call.tool, "status": call.status} for call in wrong]
+    evidence = {"allowed": allowed, "violations": violations}
+    if not wrong:
+        return Check(PASS, evidence)
+    got = listing([f"{call.tool} in {call.status} call {call.id}" for call in wrong])
+    tools = listing(list(dict.fromkeys(allowed)), BOUNDS["tools"].value)
+    return Check(FAIL, evidence, f"expected only {tools or 'no tool at all'}, got {got}")
 
 
 def judge_no_pending_calls(expects: Dict[str, Any], run: Run) -> Check:
-    pending = run.pending
-    message = f"expected every call to have ended, got {counted(len(pending), 'pending call')}: {listing(pending)}"
-    return passes_unless(pending, {"calls": pending}, message)
+    pending = ids(run.pending)
+    if not pending:
+        return Check(PASS, {"calls": pending})
+    got = counted(len(pending), "pending call")
+    return Check(FAIL, {"calls": pending}, f"expected every call to have ended, got {got}: {listing(pending)}")
 
 
 def judge_max_failed_calls(expects: Dict[str, Any], run: Run) -> Check:
-    limit, failed = expects["max_failed_calls"], run.failed
+    limit, failed = expects["max_failed_calls"], ids(run.failed)
     evidence = {"limit": limit, "observed": len(failed), "calls": failed}
-    message = f"expected at most {counted(limit, 'failed call')}, got {len(failed)}: {listing(failed)}"
-    return passes_unless(len(failed) > limit, evidence, message)
+    if len(failed) <= limit:
+        return Check(PASS, evidence)
+    most = counted(limit, "failed call")
+    return Check(FAIL, evidence, f"expected at most {most}, got {len(failed)}: {listing(failed)}")
 
 
 def judge_budget(limit: Any, amount: Any, run: Measured, shown: Callable[[Any], Any], unit: str) -> Check:
@@ -779,7 +815,12 @@ WARNINGS: Tuple[Callable[[Case], Optional[str]], ...] = (warn_unlisted_steps,)
 
 
 def report_call(call: Call) -> Dict[str, Any]:
-    return {name: value for name, value in call._asdict().items() if value is not None}
+    shown: Dict[str, Any] = {"id": call.id, "tool": call.tool, "status": call.status}
+    if call.cost_usd is not None:
+        shown["cost_usd"] = call.cost_usd
+    if call.duration_ms is not None:
+        shown["duration_ms"] = call.duration_ms
+    return shown
 
 
 def report_counts(runs: Sequence[Run]) -> Dict[str, Any]:
@@ -947,19 +988,19 @@ encode_line = json.JSONEncoder(separators=(", ", ": ")).encode
 
 def lay_out(value: Any, level: int = 1) -> str:
     """JSON text in which a container opens over lines when it holds another, down to OPEN_LEVELS."""
-    members = list(value.values()) if isinstance(value, dict) else value
+    keyed = isinstance(value, dict)
+    members = value.values() if keyed else value
     if level > OPEN_LEVELS or not any(isinstance(member, (dict, list)) for member in members):
         return encode_line(value)
     lines = [
         lay_out(member, level + 1) if isinstance(member, (dict, list)) else encode_line(member) for member in members
     ]
-    brackets = "[]"
-    if isinstance(value, dict):
+    if keyed:
         lines = [f"{encode_line(key)}: {line}" for key, line in zip(value, lines)]
-        brackets = "{}"
+    opening, closing = "{}" if keyed else "[]"
     indent = "  " * level
-    separator = ",\n" + indent
-    return f"{brackets[0]}\n{indent}{separator.join(lines)}\n{indent[2:]}{brackets[1]}"
+    between = ",\n" + indent
+    return f"{opening}\n{indent}{between.join(lines)}\n{indent[2:]}{closing}"
 
 
 def json_bytes(value: Any) -> bytes:
@@ -1235,7 +1276,9 @@ def read_options(command: Command, words: Sequence[str]) -> Dict[str, str]:
         def error(self, message: str) -> NoReturn:
             raise Failure(f"{printable(message)}; --help shows the usage")
 
-    parser = Parser(prog=NAME, usage="", add_help=False, allow_abbrev=False)
+    # A fixed width keeps argparse from loading half a dozen modules to ask the terminal for one.
+    plain = functools.partial(argparse.HelpFormatter, width=80)
+    parser = Parser(prog=NAME, usage="", add_help=False, allow_abbrev=False, formatter_class=plain)
     for argument in command.arguments:
         parser.add_argument(argument.flag, action="append", nargs="?")
     for option in command.options + COMMON_OPTIONS:
