@@ -90,6 +90,7 @@ BOUNDS = {
     "number": Bound(100, "characters"),
     "group": Bound(80, "code points"),
     "failed_calls": Bound(50, "failed calls"),
+    "max_calls": Bound(50, "calls of a tool"),
     "total_tool_ms": Bound(180_000_000, "milliseconds"),
     "duration_ms": Bound(3_600_000, "milliseconds"),
     "problems": Bound(20, "lines"),
@@ -561,24 +562,34 @@ def exact_whole(value: Any) -> Optional[int]:
     return int(number) if whole else None
 
 
-def whole_number(bound: Bound) -> Reader:
-    """A reader of whole numbers from 0 to `bound`."""
+def whole_number(name: str) -> Reader:
+    """A reader of whole numbers from 0 to a bound of the table."""
+    most = BOUNDS[name].value
 
     def accept(value: Any) -> Optional[int]:
         number = exact_whole(value)
-        return number if number is not None and 0 <= number <= bound.value else None
+        return number if number is not None and 0 <= number <= most else None
 
-    return scalar(f"must be a whole number from 0 to {bound.value:,}", accept)
+    return scalar(f"must be a whole number from 0 to {most:,}", accept)
 
 
+def one_of(words: Iterable[str]) -> Reader:
+    """A reader of one of some fixed words."""
+    known = tuple(words)
+    quoted = [f'"{word}"' for word in known]
+    must = f"must be {', '.join(quoted[:-1])} or {quoted[-1]}"
+    return scalar(must, lambda value: value if value in known else None)
+
+
+MONEY_FORM = '1 to 9 digits, optionally a point and 1 to 6 digits, such as "0.25"'
 IDENTIFIER_FORM = "1 to 128 characters out of A-Z a-z 0-9 . : _ -"
+
 read_identifier = scalar(f"must be a string of {IDENTIFIER_FORM}", accept_text(IDENTIFIER))
-read_money = scalar(
-    'must be a string of 1 to 9 digits, optionally a point and 1 to 6 digits, such as "0.25"', accept_text(MONEY)
-)
-read_status = scalar('must be "succeeded", "failed" or "pending"', lambda value: value if value in STATUSES else None)
+read_money = scalar(f"must be a string of {MONEY_FORM}", accept_text(MONEY))
+read_status = one_of(STATUSES)
 read_group = scalar(f"must be a string of at most {BOUNDS['group']}", accept_group)
 read_tools = array_of(read_identifier, BOUNDS["tools"])
+read_some_tools = array_of(read_identifier, BOUNDS["tools"], least=1)
 
 
 def unique_id() -> Reader:
@@ -618,7 +629,7 @@ def read_expected(value: Any, rule_keys: Dict[str, Key], problems: List[str]) ->
 def read_observed(value: Any, problems: List[str]) -> Tuple[Trace, ...]:
     """The recorded traces."""
     trace_id = Key(unique_id(), required=True)
-    measurements = {"cost_usd": Key(read_money), "duration_ms": Key(whole_number(BOUNDS["duration_ms"]))}
+    measurements = {"cost_usd": Key(read_money), "duration_ms": Key(whole_number("duration_ms"))}
     tool_and_status = {"tool": Key(read_identifier, required=True), "status": Key(read_status, required=True)}
 
     def read_trace(value: Any, path: str, problems: List[str]) -> Trace:
@@ -676,30 +687,130 @@ def judge_trace_recorded(expects: Dict[str, Any], run: Run) -> Check:
     return Check(FAIL, {}, "expected a recorded trace with the id of this case, got none")
 
 
-def judge_sequence(expects: Dict[str, Any], run: Run) -> Check:
-    expected, observed = list(expects["sequence"]), [call.tool for call in run.succeeded]
-    index = first_difference(expected, observed) if run.recorded else None
-    evidence = {"expected": expected, "observed": observed, "first_difference": index}
-    return Check(PASS, evidence) if index is None else Check(FAIL, evidence, exact_message(expected, observed, index))
+class Comparison(NamedTuple):
+    """An expected sequence beside the successful calls, and what each of them has beyond the other."""
+
+    expected: List[str]
+    observed: List[str]
+    missing: List[str]
+    unexpected: List[str]
+    succeeded: List[Call]
 
 
-def first_difference(expected: Sequence[str], observed: Sequence[str]) -> Optional[int]:
+# Why a sequence does not match, and the step that could not be placed where a mode places steps; None for a match.
+Mismatch = Optional[Tuple[str, Optional[int]]]
+
+
+def match_exact(both: Comparison) -> Mismatch:
+    expected, observed = both.expected, both.observed
+    if expected == observed:
+        return None
+    index = first_difference(expected, observed)
+    step = f"step {index + 1}: expected"
+    if index >= len(observed):
+        end = counted(len(observed), "successful call") if observed else "no successful call"
+        return f"{step} {expected[index]}, but the run stopped after {end}", index
+    if index >= len(expected):
+        end = f"the end after {counted(len(expected), 'successful call')}" if expected else "no successful call"
+        return f"{step} {end}, got {listing(observed[index:])}", index
+    return f"{step} {expected[index]}, got {observed[index]}", index
+
+
+def first_difference(expected: Sequence[str], observed: Sequence[str]) -> int:
     """The first index, from 0, at which two lists differ; the shorter length when one starts the other."""
     for index, (wanted, got) in enumerate(zip(expected, observed)):
         if wanted != got:
             return index
-    return None if len(expected) == len(observed) else min(len(expected), len(observed))
+    return min(len(expected), len(observed))
 
 
-def exact_message(expected: Sequence[str], observed: Sequence[str], index: int) -> str:
-    step = f"step {index + 1}: expected"
-    if index >= len(observed):
-        end = counted(len(observed), "successful call") if observed else "no successful call"
-        return f"{step} {expected[index]}, but the run stopped after {end}"
-    if index >= len(expected):
-        end = f"the end after {counted(len(expected), 'successful call')}" if expected else "no successful call"
-        return f"{step} {end}, got {listing(observed[index:])}"
-    return f"{step} {expected[index]}, got {observed[index]}"
+def match_within(both: Comparison) -> Mismatch:
+    expected, observed, steps = both.expected, both.observed, len(both.expected)
+    if any(observed[start : start + steps] == expected for start in range(len(observed) - steps + 1)):
+        return None
+    import difflib
+
+    matcher = difflib.SequenceMatcher(None, expected, observed, autojunk=False)
+    block = matcher.find_longest_match(0, steps, 0, len(observed))
+    found = "no call of any of them succeeded"
+    if block.size:
+        placed = f"{stretch('step', block.a, block.size)} at {stretch('successful call', block.b, block.size)}"
+        found = f"the longest matching block is {placed} of {len(observed)}"
+    return f"expected {listing(expected, steps)} as one block, but {found}", None
+
+
+def stretch(noun: str, start: int, size: int) -> str:
+    """`step 2`, `steps 2 to 4`; counted from 1."""
+    return f"{noun} {start + 1}" if size == 1 else f"{noun}s {start + 1} to {start + size}"
+
+
+def match_contains(both: Comparison) -> Mismatch:
+    start, after = 0, ""
+    for index, tool in enumerate(both.expected):
+        found = next((place for place in range(start, len(both.observed)) if both.observed[place] == tool), None)
+        if found is None:
+            later = "later call" if after else "call"
+            return f"step {index + 1}: expected {tool}{after}, but no {later} of it succeeded", index
+        start, after = found + 1, f" after {tool} in call {both.succeeded[found].id}"
+    return None
+
+
+def tally(tools: Sequence[str]) -> str:
+    """`lookup (2 times) and draft (once)`."""
+    times = {tool: tools.count(tool) for tool in tools}
+    most = BOUNDS["tools"].value
+    return listing([f"{tool} ({'once' if n == 1 else f'{n} times'})" for tool, n in times.items()], most)
+
+
+def match_permutation(both: Comparison) -> Mismatch:
+    wrong = [f"{word} {tally(tools)}" for word, tools in (("missing", both.missing), ("not", both.unexpected)) if tools]
+    whole = tally(both.expected) or "no successful call"
+    return (f"expected in any order {whole}: {' and '.join(wrong)}", None) if wrong else None
+
+
+def match_superset(both: Comparison) -> Mismatch:
+    message = f"expected in any order at least {tally(both.expected)}: missing {tally(both.missing)}"
+    return (message, None) if both.missing else None
+
+
+def match_subset(both: Comparison) -> Mismatch:
+    most = tally(both.expected) or "no successful call"
+    return (f"expected in any order at most {most}: not {tally(both.unexpected)}", None) if both.unexpected else None
+
+
+MATCHES: Dict[str, Callable[[Comparison], Mismatch]] = {
+    "exact": match_exact,
+    "permutation": match_permutation,
+    "within": match_within,
+    "contains": match_contains,
+    "superset": match_superset,
+    "subset": match_subset,
+}
+
+
+def surplus(some: Sequence[str], others: Sequence[str]) -> List[str]:
+    """`some` less `others`, repeats counted, the earlier occurrences matched first, in the order of `some`."""
+    unmatched: Dict[str, int] = {}
+    for tool in others:
+        unmatched[tool] = unmatched.get(tool, 0) + 1
+    rest = []
+    for tool in some:
+        if unmatched.get(tool):
+            unmatched[tool] -= 1
+        else:
+            rest.append(tool)
+    return rest
+
+
+def judge_sequence(expects: Dict[str, Any], run: Run) -> Check:
+    expected, mode = list(expects["sequence"]), expects["match"]
+    observed = [call.tool for call in run.succeeded]
+    missing = surplus(expected, observed) if run.recorded else []
+    unexpected = surplus(observed, expected)
+    evidence = {"expected": expected, "observed": observed, "match": mode, "missing": missing, "unexpected": unexpected}
+    both = Comparison(expected, observed, missing, unexpected, run.succeeded)
+    message, step = (MATCHES[mode](both) if run.recorded else None) or (None, None)
+    return Check(PASS if message is None else FAIL, {**evidence, "first_difference": step}, message)
 
 
 def judge_allowed_tools(expects: Dict[str, Any], run: Run) -> Check:
@@ -757,28 +868,98 @@ def judge_max_total_tool_ms(expects: Dict[str, Any], run: Run) -> Check:
     return judge_budget(limit, limit, run.tool_ms, int, "ms of tool time")
 
 
+def judge_require_prior(expects: Dict[str, Any], run: Run) -> Check:
+    policy = expects["require_prior"]
+    latest: Dict[str, Call] = {}  # tool -> its latest attempt, or the first that succeeded
+    violations, reasons = [], []
+    for call in run.calls:
+        unmet = [tool for tool in dict.fromkeys(policy.get(call.tool, ())) if not has_succeeded(latest.get(tool))]
+        if unmet:
+            violations.append({"call": call.id, "tool": call.tool, "status": call.status, "missing": unmet})
+            attempts = listing([attempt(tool, latest.get(tool)) for tool in unmet])
+            reasons.append(f"{listing(unmet)} before {call.tool} in call {call.id}, but {attempts}")
+        if not has_succeeded(latest.get(call.tool)):
+            latest[call.tool] = call
+    evidence = {"limit": tool_lists(policy), "violations": violations}
+    if not violations:
+        return Check(PASS, evidence)
+    return Check(FAIL, evidence, f"expected a successful {first_of(reasons)}")
+
+
+def has_succeeded(call: Optional[Call]) -> bool:
+    return call is not None and call.status == SUCCEEDED
+
+
+def attempt(tool: str, call: Optional[Call]) -> str:
+    """What had become, by then, of a tool that has not succeeded."""
+    if call is None:
+        return f"{tool} had not been called"
+    return f"{tool} was attempted in call {call.id} and {'failed' if call.status == FAILED else 'is pending'}"
+
+
+def first_of(reasons: Sequence[str]) -> str:
+    return reasons[0] + (f"; {counted(len(reasons) - 1, 'more violation')}" if len(reasons) > 1 else "")
+
+
+def judge_forbid_after(expects: Dict[str, Any], run: Run) -> Check:
+    policy = expects["forbid_after"]
+    forbidden: Dict[str, Call] = {}  # tool -> the first successful call after which it may not be called
+    violations, reasons = [], []
+    for call in run.calls:
+        after = forbidden.get(call.tool)
+        if after:
+            violations.append({"call": call.id, "tool": call.tool, "status": call.status, "after": after.id})
+            cause = f"the successful {after.tool} in call {after.id}"
+            reasons.append(f"expected no {call.tool} after {cause}, got {call.status} call {call.id}")
+        if call.status == SUCCEEDED:
+            for tool in policy.get(call.tool, ()):
+                forbidden.setdefault(tool, call)
+    evidence = {"limit": tool_lists(policy), "violations": violations}
+    return Check(FAIL, evidence, first_of(reasons)) if violations else Check(PASS, evidence)
+
+
+def judge_max_calls(expects: Dict[str, Any], run: Run) -> Check:
+    policy = expects["max_calls"]
+    called = [call.tool for call in run.calls]
+    over = {tool: called.count(tool) for tool, most in policy.items() if called.count(tool) > most}
+    evidence = {"limit": dict(policy), "violations": [{"tool": tool, "calls": calls} for tool, calls in over.items()]}
+    if not over:
+        return Check(PASS, evidence)
+    parts = [f"at most {counted(policy[tool], 'call')} of {tool}, got {calls}" for tool, calls in over.items()]
+    return Check(FAIL, evidence, f"expected {listing(parts)}")
+
+
+def tool_lists(policy: Dict[str, Sequence[str]]) -> Dict[str, List[str]]:
+    return {tool: list(tools) for tool, tools in policy.items()}
+
+
 class Rule(NamedTuple):
-    """One line of the table: the name in reports, the function, the keys of a case that it reads."""
+    """One line of the table: the name in reports, the function, the keys of a case that it reads.
+
+    A rule that is not always in force is so for the cases that set the key of its name.
+    """
 
     name: str
     judge: Callable[[Dict[str, Any], Run], Check]
     keys: Dict[str, Key]
+    always: bool = True
 
 
 RULES: Tuple[Rule, ...] = (
     Rule("trace_recorded", judge_trace_recorded, {}),
-    Rule("sequence", judge_sequence, {"sequence": Key(read_tools, required=True)}),
-    Rule("allowed_tools", judge_allowed_tools, {"allowed_tools": Key(read_tools, required=True)}),
+    Rule(
+        "sequence", judge_sequence, {"sequence": Key(read_tools, True), "match": Key(one_of(MATCHES), default="exact")}
+    ),
+    Rule("allowed_tools", judge_allowed_tools, {"allowed_tools": Key(read_tools, True)}),
     Rule("no_pending_calls", judge_no_pending_calls, {}),
     Rule(
-        "max_failed_calls",
-        judge_max_failed_calls,
-        {"max_failed_calls": Key(whole_number(BOUNDS["failed_calls"]), default=0)},
+        "max_failed_calls", judge_max_failed_calls, {"max_failed_calls": Key(whole_number("failed_calls"), default=0)}
     ),
     Rule("max_cost_usd", judge_max_cost_usd, {"max_cost_usd": Key(read_money)}),
-    Rule(
-        "max_total_tool_ms", judge_max_total_tool_ms, {"max_total_tool_ms": Key(whole_number(BOUNDS["total_tool_ms"]))}
-    ),
+    Rule("max_total_tool_ms", judge_max_total_tool_ms, {"max_total_tool_ms": Key(whole_number("total_tool_ms"))}),
+    Rule("require_prior", judge_require_prior, {"require_prior": Key(policy_of(read_some_tools))}, always=False),
+    Rule("forbid_after", judge_forbid_after, {"forbid_after": Key(policy_of(read_some_tools))}, always=False),
+    Rule("max_calls", judge_max_calls, {"max_calls": Key(policy_of(whole_number("max_calls")))}, always=False),
 )
 
 
@@ -787,9 +968,13 @@ def rule_keys() -> Dict[str, Key]:
     return {name: key for rule in RULES for name, key in rule.keys.items()}
 
 
+def in_force(rule: Rule, case: Case) -> bool:
+    return rule.always or case.expects[rule.name] is not None
+
+
 def judge_case(case: Case, run: Run) -> List[Tuple[str, Check]]:
-    """Every rule's check, in the order of the table. Without a trace only the first rule has something to check."""
-    checks = [(rule.name, rule.judge(case.expects, run)) for rule in RULES]
+    """The check of every rule in force, in the order of the table; without a trace only the first has a verdict."""
+    checks = [(rule.name, rule.judge(case.expects, run)) for rule in RULES if in_force(rule, case)]
     if run.recorded:
         return checks
     return checks[:1] + [(name, check._replace(verdict=NOT_CHECKED, message=None)) for name, check in checks[1:]]
@@ -801,15 +986,53 @@ def case_passes(checks: Sequence[Tuple[str, Check]]) -> bool:
     return PASS in verdicts and verdicts <= {PASS, NOT_CHECKED}
 
 
-def warn_unlisted_steps(case: Case) -> Optional[str]:
+# Warnings: each function names one kind of expectation that no trace could meet, or gives None.
+
+
+def policies(case: Case) -> Dict[str, Any]:
+    """What a case sets of the rules that are not always in force, by rule."""
+    return {rule.name: case.expects[rule.name] for rule in RULES if not rule.always and in_force(rule, case)}
+
+
+def unlisted(case: Case, tools: Iterable[str]) -> List[str]:
+    """The tools that allowed_tools leaves out, each once."""
     allowed = set(case.expects["allowed_tools"])
-    missing = [tool for tool in dict.fromkeys(case.expects["sequence"]) if tool not in allowed]
-    if not missing:
+    return [tool for tool in dict.fromkeys(tools) if tool not in allowed]
+
+
+def warn_unlisted_steps(case: Case) -> Optional[str]:
+    tools = unlisted(case, case.expects["sequence"])
+    if not tools or case.expects["match"] == "subset":
         return None
-    return f"no trace can pass: allowed_tools leaves out {listing(missing)}, which sequence expects"
+    return f"no trace can pass: allowed_tools leaves out {listing(tools)}, which sequence expects"
 
 
-WARNINGS: Tuple[Callable[[Case], Optional[str]], ...] = (warn_unlisted_steps,)
+def warn_unlisted_policies(case: Case) -> Optional[str]:
+    found = []
+    for name, policy in policies(case).items():
+        listed = [tool for tools in policy.values() if isinstance(tools, tuple) for tool in tools]
+        tools = unlisted(case, [*policy, *listed])
+        if tools:
+            found.append(f"{listing(tools)}, which {name} names")
+    return f"allowed_tools leaves out {'; '.join(found)}" if found else None
+
+
+def warn_impossible_sequence(case: Case) -> Optional[str]:
+    """Judge the run that is the sequence and nothing else: further calls can only add violations."""
+    if case.expects["match"] != "exact":
+        return None
+    steps = enumerate(case.expects["sequence"], start=1)
+    run = run_of(Trace(case.id, tuple([Call(f"step-{number}", tool, SUCCEEDED, None, None) for number, tool in steps])))
+    set_here = policies(case)
+    broken = [rule.name for rule in RULES if rule.name in set_here and rule.judge(case.expects, run).verdict == FAIL]
+    return f"no trace can pass: the exact sequence itself breaks {listing(broken)}" if broken else None
+
+
+WARNINGS: Tuple[Callable[[Case], Optional[str]], ...] = (
+    warn_unlisted_steps,
+    warn_unlisted_policies,
+    warn_impossible_sequence,
+)
 
 # ---- report: records and verdicts -> the report, without clock, path or environment -------------
 
@@ -867,12 +1090,12 @@ def report_unknown_case(trace: Trace) -> Dict[str, Any]:
 
 
 def report_rules(cases: Sequence[Dict[str, Any]]) -> Dict[str, Any]:
-    """How often each rule came to each verdict."""
+    """How often each rule came to each verdict; a rule that is in force nowhere is left out."""
     rules = {rule.name: dict.fromkeys(VERDICTS, 0) for rule in RULES}
     for case in cases:
         for check in case["checks"]:
             rules[check["rule"]][check["verdict"]] += 1
-    return rules
+    return {rule.name: rules[rule.name] for rule in RULES if rule.always or any(rules[rule.name].values())}
 
 
 def report_groups(cases: Sequence[Dict[str, Any]]) -> List[Dict[str, Any]]:
