@@ -21,6 +21,8 @@ section uses only what stands above it:
     report         records and verdicts -> the report
     layout         the report -> the bytes of a JSON file
     streams        bytes -> standard output, standard error, files that are whole or absent
+    snapshot       checked traces -> expected workflows that they pass
+    CI outputs     the report -> what a test reporter and a job page show
     command line   options, exit codes
 """
 
@@ -33,6 +35,7 @@ if __name__ == "__main__" and not (sys.flags.isolated or getattr(sys.flags, "saf
     sys.path[:] = [entry for entry in sys.path[1:] if entry != sys.path[0]]
 
 import contextlib
+import errno
 import functools
 import io
 import json
@@ -93,6 +96,7 @@ BOUNDS = {
     "max_calls": Bound(50, "calls of a tool"),
     "total_tool_ms": Bound(180_000_000, "milliseconds"),
     "duration_ms": Bound(3_600_000, "milliseconds"),
+    "headroom": Bound(1_000, "percent"),
     "problems": Bound(20, "lines"),
 }
 
@@ -763,19 +767,20 @@ def tally(tools: Sequence[str]) -> str:
 
 
 def match_permutation(both: Comparison) -> Mismatch:
-    wrong = [f"{word} {tally(tools)}" for word, tools in (("missing", both.missing), ("not", both.unexpected)) if tools]
+    pairs = (("missing", both.missing), ("surplus", both.unexpected))
+    wrong = [f"{word} {tally(tools)}" for word, tools in pairs if tools]
     whole = tally(both.expected) or "no successful call"
-    return (f"expected in any order {whole}: {' and '.join(wrong)}", None) if wrong else None
+    return (f"expected in any order {whole}; {'; '.join(wrong)}", None) if wrong else None
 
 
 def match_superset(both: Comparison) -> Mismatch:
-    message = f"expected in any order at least {tally(both.expected)}: missing {tally(both.missing)}"
+    message = f"expected in any order at least {tally(both.expected)}; missing {tally(both.missing)}"
     return (message, None) if both.missing else None
 
 
 def match_subset(both: Comparison) -> Mismatch:
-    most = tally(both.expected) or "no successful call"
-    return (f"expected in any order at most {most}: not {tally(both.unexpected)}", None) if both.unexpected else None
+    most = f"at most {tally(both.expected)}" if both.expected else "no successful call"
+    return (f"expected in any order {most}; surplus {tally(both.unexpected)}", None) if both.unexpected else None
 
 
 MATCHES: Dict[str, Callable[[Comparison], Mismatch]] = {
@@ -1261,11 +1266,12 @@ def say(lines: Sequence[str]) -> None:
 
 
 class Output(NamedTuple):
-    """Bytes to be written: the option and the thing as a message names them, and the path (`-`: standard output)."""
+    """Bytes to be written: the option and the thing as a message names them, the path (`-`: standard output)."""
 
     option: str
     what: str
     path: str
+    append: bool = False
     data: bytes = b""
 
 
@@ -1292,8 +1298,8 @@ def refuse_clashes(inputs: Sequence[str], outputs: Sequence[Output]) -> None:
         if any(same_file(found, other) for other in taken):
             raise Failure(f"{output.option} names an input; name a file that is not read")
         for other in outputs[:index]:
-            spelled_alike = "-" not in (output.path, other.path) and same_path(output.path, other.path)
-            if (found is None and spelled_alike) or same_file(found, identity(other.path, 1)):
+            alike = output.path == other.path == "-" or (found is None and same_path(output.path, other.path))
+            if alike or same_file(found, identity(other.path, 1)):
                 raise Failure(f"{other.option} and {output.option} name one file; name two")
 
 
@@ -1301,23 +1307,31 @@ def same_path(one: str, other: str) -> bool:
     return os.path.normcase(os.path.realpath(one)) == os.path.normcase(os.path.realpath(other))
 
 
-def stage(output: Output, temporary: List[str]) -> Callable[[], None]:
-    """Make an output ready and return the step that puts it in place; files made on the way join `temporary`."""
+def stage(output: Output, cleanup: contextlib.ExitStack) -> Callable[[], None]:
+    """Make an output ready and return the step that puts it in place; `cleanup` undoes what a failure leaves."""
     path, data = output.path, output.data
     try:
-        found: Optional[os.stat_result] = os.fstat(1) if path == "-" else os.stat(path)
+        found: Optional[os.stat_result] = None if path == "-" else os.stat(path)
     except FileNotFoundError:
         found = None
     if path == "-" or same_file(found, identity("-", 1)):
         return lambda: put(sys.stdout, data)
     if found and not stat.S_ISREG(found.st_mode):
         return lambda: write_directly(path, data)
+    if found and output.append:
+        return stage_append(path, data, cleanup)
     # A symbolic link stays; what it points to is replaced.
-    target = os.path.realpath(path) if os.path.islink(path) else path
+    return stage_replace(os.path.realpath(path) if os.path.islink(path) else path, data, found, cleanup)
+
+
+def stage_replace(
+    target: str, data: bytes, found: Optional[os.stat_result], cleanup: contextlib.ExitStack
+) -> Callable[[], None]:
+    """Write beside the target, then rename: it is whole or as it was."""
     if found and not os.access(target, os.W_OK):
-        raise PermissionError(13, "it is write-protected")
+        raise PermissionError(errno.EACCES, "it is write-protected")
     beside = os.path.join(os.path.dirname(target), f".{NAME}.{os.urandom(8).hex()}.tmp")
-    temporary.append(beside)
+    cleanup.callback(remove, beside)
     # Until it has the permissions of the file that it replaces, nobody else may look into it.
     mode = 0o600 if found else 0o666
     with open(beside, "xb", buffering=0, opener=lambda name, flags: os.open(name, flags, mode)) as file:
@@ -1326,6 +1340,32 @@ def stage(output: Output, temporary: List[str]) -> Callable[[], None]:
     if found:
         keep_permissions(beside, found)
     return lambda: os.replace(beside, target)
+
+
+def stage_append(path: str, data: bytes, cleanup: contextlib.ExitStack) -> Callable[[], None]:
+    """Append after a blank line; whatever fails from then on, the file is cut back to its former length."""
+    with open(path, "r+b", buffering=0) as file:
+        length = file.seek(0, os.SEEK_END)
+        file.seek(max(0, length - 1))
+        last = file.read(1)
+    blank = b"" if not last else b"\n" if last == b"\n" else b"\n\n"
+
+    def append() -> None:
+        cleanup.push(lambda error, *_: cut_back(path, length) if error else None)
+        with open(path, "ab", buffering=0) as file:
+            write_all(file.fileno(), blank + data)
+
+    return append
+
+
+def cut_back(path: str, length: int) -> None:
+    with contextlib.suppress(OSError):
+        os.truncate(path, length)
+
+
+def remove(path: str) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(path)
 
 
 def write_directly(path: str, data: bytes) -> None:
@@ -1353,20 +1393,192 @@ def naming(output: Output) -> Iterator[None]:
 
 def deliver(outputs: Sequence[Output]) -> None:
     """Make every output ready, then put them in place in order; raises Failure, and no stray file stays."""
-    temporary: List[str] = []
-    steps: List[Callable[[], None]] = []
-    try:
+    with contextlib.ExitStack() as cleanup:
+        steps: List[Callable[[], None]] = []
         for output in outputs:
             with naming(output):
-                steps.append(stage(output, temporary))
+                steps.append(stage(output, cleanup))
         for output, put_in_place in zip(outputs, steps):
             with naming(output):
                 put_in_place()
-    finally:
-        for path in temporary:
-            with contextlib.suppress(OSError):
-                os.unlink(path)
 
+
+# ---- snapshot: checked traces -> expected workflows that they pass ------------------------------
+
+
+def refuse_unfit(traces: Sequence[Trace], problems: List[str]) -> None:
+    """What no expectation can be made of: no trace at all, a call that has not ended."""
+    if not traces:
+        refuse(problems, "$", "must hold at least one trace: without one there is nothing to expect")
+    for index, trace in enumerate(traces):
+        for place, call in enumerate(trace.calls):
+            if call.status == PENDING:
+                advice = "a pending call cannot be expected: record the run again once it has ended"
+                refuse(problems, f"$[{index}].calls[{place}].status", advice)
+
+
+def raised(amount: int, percent: int) -> int:
+    """A whole amount plus so many percent, rounded up."""
+    return -(-amount * (100 + percent) // 100)
+
+
+def cost_budget(total: Decimal, percent: int) -> Optional[str]:
+    """Money for a known cost plus headroom, rounded up to 6 decimals; None when money cannot say it."""
+    millionths = raised(int(EXACT.scaleb(total, 6)), percent)
+    text = f"{millionths // 10**6}.{millionths % 10**6:06}".rstrip("0").rstrip(".")
+    return text if MONEY.fullmatch(text) else None
+
+
+def expect_run(trace: Trace, percent: Optional[int], notes: List[str]) -> Dict[str, Any]:
+    """The case that a trace passes; budgets for what is measured in every call, when a headroom is given."""
+    run = run_of(trace)
+    case: Dict[str, Any] = {
+        "id": trace.id,
+        "sequence": [call.tool for call in run.succeeded],
+        "allowed_tools": list(dict.fromkeys(call.tool for call in run.calls)),
+    }
+    if run.failed:
+        case["max_failed_calls"] = len(run.failed)
+    if percent is not None and not run.cost_usd.unknown_calls:
+        budget = cost_budget(run.cost_usd.known_total, percent)
+        if budget is None:
+            notes.append(f"{trace.id}: max_cost_usd is left out: it would need more than 9 digits before the point")
+        else:
+            case["max_cost_usd"] = budget
+    if percent is not None and not run.tool_ms.unknown_calls:
+        case["max_total_tool_ms"] = min(raised(run.tool_ms.known_total, percent), BOUNDS["total_tool_ms"].value)
+    return case
+
+
+def snapshot(traces: Sequence[Trace], percent: Optional[int], notes: List[str]) -> bytes:
+    """A workflows file for recorded traces; raises Refused when it would be beyond the bounds of an input."""
+    data = json_bytes({"cases": [expect_run(trace, percent, notes) for trace in traces]})
+    read_json(data)
+    return data
+
+
+# ---- CI outputs: the report -> what a test reporter and a job page show -------------------------
+
+
+def failing_checks(case: Dict[str, Any]) -> List[str]:
+    """One sentence per check that does not pass, behind the rule's name; `unknown` is said, `fail` goes without."""
+    words = {FAIL: "", UNKNOWN: " (unknown)"}
+    wrong = [check for check in case["checks"] if check["verdict"] in words]
+    return [f"{check['rule']}{words[check['verdict']]}: {check['message']}" for check in wrong]
+
+
+UNEXPECTED = "recorded, but no case expects it"
+
+
+def counts_line(report: Dict[str, Any]) -> str:
+    totals = report["totals"]
+    cases, unknown = counted(totals["cases"], "case"), counted(totals["unknown_cases"], "unknown case")
+    return f"{totals['failed']} of {cases} failed, {unknown}"
+
+
+def xml_attribute(text: str) -> str:
+    """A quoted attribute value of XML 1.0: what XML cannot hold at all is shown as an escape."""
+    from xml.sax.saxutils import quoteattr
+
+    shown = re.sub("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", lambda found: printable(found[0]), text)
+    return quoteattr(shown).replace("##", "#&#35;")
+
+
+def junit_case(classname: str, name: str, failures: Sequence[str]) -> str:
+    """One test case; the failure element holds a line per failing check, which is plain ASCII already."""
+    opening = f"    <testcase classname={xml_attribute(classname)} name={xml_attribute(name)}"
+    if not failures:
+        return opening + "/>\n"
+    from xml.sax.saxutils import escape
+
+    failure = f"      <failure type={xml_attribute(FAIL)} message={xml_attribute('; '.join(failures))}>"
+    lines = escape("\n".join(failures))
+    return f"{opening}>\n{failure}{lines}</failure>\n    </testcase>\n"
+
+
+def junit_xml(report: Dict[str, Any]) -> bytes:
+    """One test case per workflow and one failing one per unknown case; no clock, so that equal runs are equal."""
+    cases = [
+        junit_case(NAME if case["group"] is None else case["group"], case["id"], failing_checks(case))
+        for case in report["cases"]
+    ]
+    cases += [junit_case(NAME, case["id"], [UNEXPECTED]) for case in report["unknown_cases"]]
+    failures = report["totals"]["failed"] + report["totals"]["unknown_cases"]
+    suite = f'name="{NAME}" tests="{len(cases)}" failures="{failures}" errors="0" skipped="0"'
+    text = (
+        f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites {suite}>\n  <testsuite {suite}>\n'
+        f"{''.join(cases)}  </testsuite>\n</testsuites>\n"
+    )
+    return text.encode("ascii", "xmlcharrefreplace")
+
+
+MARKDOWN_LIMIT = 900_000  # bytes; a job page of GitHub takes 1 MiB in all
+
+
+def code_span(text: str) -> str:
+    """Text that can be no markup: nothing is a tag, a link, an image or a mention inside a code span."""
+    return "`" + printable(text).replace("`", "\\x60").replace("|", "\\x7c") + "`" if text else "(empty)"
+
+
+def markdown_row(verdict: str, name: str, group: Optional[str], failures: Sequence[str]) -> str:
+    shown = "" if group is None else code_span(group)
+    return f"| {verdict} | {code_span(name)} | {shown} | {'<br>'.join(map(code_span, failures))} |\n"
+
+
+def markdown_table(rows: Sequence[str], limit: int) -> str:
+    """As many rows as the limit leaves room for, then how many more there are."""
+    text = ["| verdict | case | group | failed on |\n| --- | --- | --- | --- |\n"]
+    room = limit - len(text[0]) - len("\nand 1,000 more\n")
+    for index, row in enumerate(rows):
+        room -= len(row)
+        if room < 0:
+            return "".join([*text, f"\nand {len(rows) - index:,} more\n"])
+        text.append(row)
+    return "".join(text)
+
+
+def markdown(report: Dict[str, Any]) -> bytes:
+    """The verdict with its counts, the failing and the unknown cases, and the passing ones folded away."""
+    totals = report["totals"]
+    failing: List[str] = []
+    passing: List[str] = []
+    for case in report["cases"]:
+        rows = passing if case["verdict"] == PASS else failing
+        rows.append(markdown_row(case["verdict"].upper(), case["id"], case["group"], failing_checks(case)))
+    failing += [markdown_row("UNKNOWN-CASE", case["id"], None, [UNEXPECTED]) for case in report["unknown_cases"]]
+    calls, cost, time = totals["calls"], totals["cost_usd"], totals["tool_ms"]
+    head = (
+        f"## {NAME}: {report['verdict']}, {counts_line(report)}\n\n"
+        f"{counted(calls['total'], 'call')}: {calls[SUCCEEDED]} succeeded, {calls[FAILED]} failed, "
+        f"{calls[PENDING]} pending. Known cost {cost['known_total']} USD (not known for "
+        f"{counted(cost['unknown_calls'], 'call')}), known tool time {time['known_total']:,} ms "
+        f"(not known for {counted(time['unknown_calls'], 'call')}).\n"
+    )
+    text = head + ("\n" + markdown_table(failing, MARKDOWN_LIMIT - 1_000) if failing else "")
+    if passing:
+        opening = f"\n<details><summary>{counted(len(passing), 'case')} passed</summary>\n\n"
+        closing = "\n</details>\n"
+        room = MARKDOWN_LIMIT - len(text) - len(opening) - len(closing)
+        text += opening + markdown_table(passing, room) + closing
+    return text.encode("ascii")
+
+
+class Format(NamedTuple):
+    """One further output of a check: its option, its name in messages, and the function that makes it of a report."""
+
+    option: str
+    what: str
+    help: str
+    make: Callable[[Dict[str, Any]], bytes]
+    append: bool = False
+
+
+FORMATS = (
+    Format("--junit-xml", "JUnit XML", "also write JUnit XML for a test reporter", junit_xml),
+    Format(
+        "--markdown", "Markdown", "also write a Markdown summary, appended when the file exists", markdown, append=True
+    ),
+)
 
 # ---- command line: options, exit codes -----------------------------------------------------------
 
@@ -1400,10 +1612,13 @@ def explain(report: Dict[str, Any]) -> List[str]:
         for check in case["checks"]
         if "message" in check
     ]
-    lines += [f"UNKNOWN-CASE {case['id']}: recorded, but no case expects it" for case in report["unknown_cases"]]
-    totals = report["totals"]
-    cases, unknown = counted(totals["cases"], "case"), counted(totals["unknown_cases"], "unknown case")
-    return [*lines, f"{totals['failed']} of {cases} failed, {unknown}"]
+    lines += [f"UNKNOWN-CASE {case['id']}: {UNEXPECTED}" for case in report["unknown_cases"]]
+    return [*lines, counts_line(report)]
+
+
+def report_output(what: str, options: Dict[str, str]) -> Output:
+    """The output that --output or, without it, standard output takes."""
+    return Output("--output" if "--output" in options else "standard output", what, options.get("--output", "-"))
 
 
 def source(path: str) -> Tuple[str, Callable[[], bytes]]:
@@ -1415,10 +1630,13 @@ def run_check(options: Dict[str, str]) -> int:
     expected, observed = options["--expected"], options["--observed"]
     if expected == observed == "-":
         raise Failure("standard input can serve --expected or --observed, not both")
-    output = Output("--output" if "--output" in options else "standard output", "report", options.get("--output", "-"))
-    refuse_clashes([expected, observed], [output])
+    wanted = [form for form in FORMATS if form.option in options]
+    outputs = [Output(form.option, form.what, options[form.option], form.append) for form in wanted]
+    outputs.append(report_output("report", options))
+    refuse_clashes([expected, observed], outputs)
     report = audit_inputs(source(expected), source(observed))
-    deliver([output._replace(data=json_bytes(report))])
+    made = [form.make(report) for form in wanted] + [json_bytes(report)]
+    deliver([output._replace(data=data) for output, data in zip(outputs, made)])
     gate, failing = "--fail-on-errors" in options, report["verdict"] == FAIL
     if "--summary" in options or (gate and failing):
         say(explain(report))
@@ -1427,6 +1645,42 @@ def run_check(options: Dict[str, str]) -> int:
     return EXIT_VERDICT_FAIL if gate and failing else EXIT_REPORTED
 
 
+def headroom(text: Optional[str]) -> Optional[int]:
+    """The percentage of --budget-headroom, if it was given."""
+    if text is None:
+        return None
+    if not re.fullmatch("[0-9]{1,4}", text) or int(text) > BOUNDS["headroom"].value:
+        raise Failure(f"--budget-headroom must be a whole number from 0 to {BOUNDS['headroom'].value:,}")
+    return int(text)
+
+
+def run_snapshot(options: Dict[str, str]) -> int:
+    path, percent = options["FILE"], headroom(options.get("--budget-headroom"))
+    output = report_output("expected workflows", options)
+    refuse_clashes([path], [output])
+    problems: List[str] = []
+    traces = accept(problems, *source(path), read_observed).records
+    name = printable(path)
+    if not problems:
+        unfit: List[str] = []
+        refuse_unfit(traces, unfit)
+        problems += [name + problem for problem in unfit]
+    if problems:
+        raise InputError(problems)
+    notes: List[str] = []
+    try:
+        data = snapshot(traces, percent, notes)
+    except Refused as refused:
+        raise Failure(
+            f"{name}: the workflows of these traces would be refused{refused}; give fewer at a time"
+        ) from None
+    deliver([output._replace(data=data)])
+    say(notes)
+    return EXIT_REPORTED
+
+
+OUTPUT_OPTION = Option("--output", "FILE", "write there, whole or not at all, instead of to standard output")
+
 CHECK = Command(
     "",
     (),
@@ -1434,8 +1688,9 @@ CHECK = Command(
         Option("--expected", "FILE", "the expected workflows (required)", required=True),
         Option("--observed", "FILE", "the recorded traces (required)", required=True),
         Option("--fail-on-errors", "", "exit 2 when the report's verdict is fail"),
-        Option("--output", "FILE", "write the report there, whole or not at all, instead of to standard output"),
+        OUTPUT_OPTION,
         Option("--summary", "", "also explain the result on standard error, passing or not"),
+        *(Option(form.option, "FILE", form.help) for form in FORMATS),
     ),
     run_check,
     "Compare expected agent workflows with recorded tool calls, and write a JSON report.",
@@ -1448,11 +1703,30 @@ exit status:
   0  a valid report was written in full
   1  no statement at all: wrong usage, a refused input, an output that could not be written
   2  with --fail-on-errors: a valid report was written in full and its verdict is fail
+
+further commands, each with a --help of its own:
+  snapshot   write expected workflows that recorded traces pass
+""",
+)
+
+SNAPSHOT = Command(
+    "snapshot",
+    (Option("FILE", "FILE", "the recorded traces; - is standard input", required=True),),
+    (
+        OUTPUT_OPTION,
+        Option("--budget-headroom", "PERCENT", "add budgets: what was measured plus 0 to 1,000 percent, rounded up"),
+    ),
+    run_snapshot,
+    "Write expected workflows that the given traces pass, to be edited by hand.",
+    """\
+exit status:
+  0  the workflows were written in full
+  1  nothing was written: wrong usage, a refused input, an output that could not be written
 """,
 )
 
 # Every command by its first word; the check has none.
-COMMANDS = {command.name: command for command in (CHECK,)}
+COMMANDS = {command.name: command for command in (CHECK, SNAPSHOT)}
 
 COMMON_OPTIONS = (
     Option("--version", "", "show the version and the SHA-256 of this script's own bytes"),
@@ -1461,7 +1735,8 @@ COMMON_OPTIONS = (
 
 
 def usage(option: Option) -> str:
-    return f"{option.flag} {'|'.join(option.choices) or option.value}".strip()
+    value = "|".join(option.choices) or option.value
+    return option.flag if option.flag == value else f"{option.flag} {value}".strip()
 
 
 def help_text(command: Command) -> str:
@@ -1469,11 +1744,11 @@ def help_text(command: Command) -> str:
     import textwrap
 
     synopsis = [usage(option) if option.required else f"[{usage(option)}]" for option in command.options]
-    words = [command.name, *(argument.flag for argument in command.arguments), *synopsis]
+    words = [command.name, *map(usage, command.arguments), *synopsis]
     lines = [f"usage: {NAME}.py {' '.join(filter(None, words))}", "", command.about, "", "options:"]
     for option in command.arguments + command.options + COMMON_OPTIONS:
-        use = f"  {usage(option)}".ljust(22)
-        lines += textwrap.wrap(option.help, 98, initial_indent=f"{use} ", subsequent_indent=" " * 23)
+        use = f"  {usage(option)}".ljust(28)
+        lines += textwrap.wrap(option.help, 98, initial_indent=f"{use} ", subsequent_indent=" " * 29)
     return "\n".join([*lines, "", command.notes])
 
 
@@ -1538,7 +1813,7 @@ def run(words: Sequence[str]) -> int:
     options = read_options(command, words[1:] if command.name else words)
     for flag, text in SHOWN.items():
         if flag in options:
-            deliver([Output(flag, flag[2:], "-", text(command).encode("ascii"))])
+            deliver([Output(flag, flag[2:], "-", data=text(command).encode("ascii"))])
             return EXIT_REPORTED
     return command.run(options)
 
