@@ -925,8 +925,8 @@ def judge_max_calls(expects: Dict[str, Any], run: Run) -> Check:
     evidence = {"limit": dict(policy), "violations": [{"tool": tool, "calls": calls} for tool, calls in over.items()]}
     if not over:
         return Check(PASS, evidence)
-    parts = [f"at most {counted(policy[tool], 'call')} of {tool}, got {calls}" for tool, calls in over.items()]
-    return Check(FAIL, evidence, f"expected {listing(parts)}")
+    reasons = [f"expected at most {counted(policy[tool], 'call')} of {tool}, got {n}" for tool, n in over.items()]
+    return Check(FAIL, evidence, first_of(reasons))
 
 
 def tool_lists(policy: Dict[str, Sequence[str]]) -> Dict[str, List[str]]:
@@ -1481,7 +1481,9 @@ def xml_attribute(text: str) -> str:
     """A quoted attribute value of XML 1.0: what XML cannot hold at all is shown as an escape."""
     from xml.sax.saxutils import quoteattr
 
-    shown = re.sub("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", lambda found: printable(found[0]), text)
+    shown = re.sub(
+        "[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", lambda found: printable(found[0]), text
+    )
     return quoteattr(shown).replace("##", "#&#35;")
 
 
