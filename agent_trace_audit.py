@@ -97,7 +97,6 @@ BOUNDS = {
     "max_calls": Bound(50, "calls of a tool"),
     "total_tool_ms": Bound(180_000_000, "milliseconds"),
     "duration_ms": Bound(3_600_000, "milliseconds"),
-    "headroom": Bound(1_000, "percent"),
     "problems": Bound(20, "lines"),
 }
 
@@ -1407,6 +1406,9 @@ def deliver(outputs: Sequence[Output]) -> None:
 # ---- snapshot: checked traces -> expected workflows that they pass ------------------------------
 
 
+MAX_HEADROOM = 1_000  # percent
+
+
 def refuse_unfit(traces: Sequence[Trace], problems: List[str]) -> None:
     """What no expectation can be made of: no trace at all, a call that has not ended."""
     if not traces:
@@ -1652,8 +1654,8 @@ def headroom(text: Optional[str]) -> Optional[int]:
     """The percentage of --budget-headroom, if it was given."""
     if text is None:
         return None
-    if not re.fullmatch("[0-9]{1,4}", text) or int(text) > BOUNDS["headroom"].value:
-        raise Failure(f"--budget-headroom must be a whole number from 0 to {BOUNDS['headroom'].value:,}")
+    if not re.fullmatch("[0-9]{1,4}", text) or int(text) > MAX_HEADROOM:
+        raise Failure(f"--budget-headroom must be a whole number from 0 to {MAX_HEADROOM:,}")
     return int(text)
 
 

@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, Iterable, List, Set, Tuple
 import agent_trace_audit as product
 
 from . import oracle
-from .support import EXPECTED, OBSERVED, SCRIPT, Json, call, case, load_vectors, to_bytes, trace, visible
+from .support import EXPECTED, OBSERVED, SCRIPT, Json, call, case, load_vectors, to_bytes, trace, visible, workflows
 from .test_reading import BOUNDS, Pair, nested
 from .test_vectors import spellings
 
@@ -231,6 +231,7 @@ PROBES: Dict[str, Callable[[Any], bool]] = {
     "number": over("number"),
     "group": over("group"),
     "failed_calls": over("failed calls"),
+    "max_calls": refused_for((workflows(case(max_calls={"a": 51})), OBSERVED), "max_calls"),
     "total_tool_ms": over("total_tool_ms"),
     "duration_ms": over("duration_ms"),
     "problems": says_more,
