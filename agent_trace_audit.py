@@ -1568,7 +1568,7 @@ def markdown(report: Dict[str, Any]) -> bytes:
     return text.encode("ascii")
 
 
-class Format(NamedTuple):
+class CiOutput(NamedTuple):
     """One further output of a check: its option, its name in messages, and the function that makes it of a report."""
 
     option: str
@@ -1578,9 +1578,9 @@ class Format(NamedTuple):
     append: bool = False
 
 
-FORMATS = (
-    Format("--junit-xml", "JUnit XML", "also write JUnit XML for a test reporter", junit_xml),
-    Format(
+CI_OUTPUTS = (
+    CiOutput("--junit-xml", "JUnit XML", "also write JUnit XML for a test reporter", junit_xml),
+    CiOutput(
         "--markdown", "Markdown", "also write a Markdown summary, appended when the file exists", markdown, append=True
     ),
 )
@@ -1635,12 +1635,12 @@ def run_check(options: Dict[str, str]) -> int:
     expected, observed = options["--expected"], options["--observed"]
     if expected == observed == "-":
         raise Failure("standard input can serve --expected or --observed, not both")
-    wanted = [form for form in FORMATS if form.option in options]
-    outputs = [Output(form.option, form.what, options[form.option], form.append) for form in wanted]
+    wanted = [kind for kind in CI_OUTPUTS if kind.option in options]
+    outputs = [Output(kind.option, kind.what, options[kind.option], kind.append) for kind in wanted]
     outputs.append(report_output("report", options))
     refuse_clashes([expected, observed], outputs)
     report = audit_inputs(source(expected), source(observed))
-    made = [form.make(report) for form in wanted] + [json_bytes(report)]
+    made = [kind.make(report) for kind in wanted] + [json_bytes(report)]
     deliver([output._replace(data=data) for output, data in zip(outputs, made)])
     gate, failing = "--fail-on-errors" in options, report["verdict"] == FAIL
     if "--summary" in options or (gate and failing):
@@ -1695,7 +1695,7 @@ CHECK = Command(
         Option("--fail-on-errors", "", "exit 2 when the report's verdict is fail"),
         OUTPUT_OPTION,
         Option("--summary", "", "also explain the result on standard error, passing or not"),
-        *(Option(form.option, "FILE", form.help) for form in FORMATS),
+        *(Option(kind.option, "FILE", kind.help) for kind in CI_OUTPUTS),
     ),
     run_check,
     "Compare expected agent workflows with recorded tool calls, and write a JSON report.",
