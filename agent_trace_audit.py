@@ -594,13 +594,14 @@ read_some_tools = array_of(read_identifier, BOUNDS["tools"], least=1)
 
 
 def unique_id() -> Reader:
-    """A reader of ids that must differ from all that it has read before."""
-    places: Dict[str, str] = {}
+    """A reader of ids that must differ from all others in the objects of the same array."""
+    places: Dict[Tuple[str, str], str] = {}
 
     def read(value: Any, path: str, problems: List[str]) -> Any:
         identifier = read_identifier(value, path, problems)
-        if identifier is not None and places.setdefault(identifier, path) != path:
-            refuse(problems, path, f"must be unique, but repeats the id at {places[identifier]}")
+        array = path.rpartition("[")[0]
+        if identifier is not None and places.setdefault((array, identifier), path) != path:
+            refuse(problems, path, f"must be unique, but repeats the id at {places[array, identifier]}")
         return identifier
 
     return read
@@ -608,41 +609,33 @@ def unique_id() -> Reader:
 
 def read_expected(value: Any, rule_keys: Dict[str, Key], problems: List[str]) -> Tuple[Case, ...]:
     """The expected workflows; `rule_keys` are the keys of a case that rules read."""
-    case_keys = {"id": Key(unique_id(), required=True), "group": Key(read_group), **rule_keys}
-    read_members = object_of(case_keys)
+    read_members = object_of({"id": Key(unique_id(), required=True), "group": Key(read_group), **rule_keys})
 
     def read_case(value: Any, path: str, problems: List[str]) -> Case:
         members = read_members(value, path, problems)
         return Case(members["id"], members["group"], {name: members[name] for name in rule_keys})
 
-    read_cases = array_of(read_case, BOUNDS["cases"])
-
-    def read_some_cases(value: Any, path: str, problems: List[str]) -> Any:
-        if value == []:
-            refuse(problems, path, "must hold at least one case: a gate that checks nothing must not look green")
-        return read_cases(value, path, problems)
-
-    members = object_of({"cases": Key(read_some_cases, required=True)})(value, "$", problems)
-    cases: Tuple[Case, ...] = members["cases"]
+    # At least one: a gate that checks nothing must not look green.
+    read_cases = array_of(read_case, BOUNDS["cases"], least=1)
+    cases: Tuple[Case, ...] = object_of({"cases": Key(read_cases, required=True)})(value, "$", problems)["cases"]
     return cases
 
 
 def read_observed(value: Any, problems: List[str]) -> Tuple[Trace, ...]:
     """The recorded traces."""
-    trace_id = Key(unique_id(), required=True)
-    measurements = {"cost_usd": Key(read_money), "duration_ms": Key(whole_number("duration_ms"))}
-    tool_and_status = {"tool": Key(read_identifier, required=True), "status": Key(read_status, required=True)}
-
-    def read_trace(value: Any, path: str, problems: List[str]) -> Trace:
-        read_members = object_of({"id": Key(unique_id(), required=True), **tool_and_status, **measurements})
-
-        def read_call(value: Any, path: str, problems: List[str]) -> Call:
-            return Call(**read_members(value, path, problems))
-
-        keys = {"id": trace_id, "calls": Key(array_of(read_call, BOUNDS["calls"]), required=True)}
-        return Trace(**object_of(keys)(value, path, problems))
-
-    traces: Tuple[Trace, ...] = array_of(read_trace, BOUNDS["traces"])(value, "$", problems)
+    read_call = object_of(
+        {
+            "id": Key(unique_id(), required=True),
+            "tool": Key(read_identifier, required=True),
+            "status": Key(read_status, required=True),
+            "cost_usd": Key(read_money),
+            "duration_ms": Key(whole_number("duration_ms")),
+        }
+    )
+    read_calls = array_of(lambda *place: Call(**read_call(*place)), BOUNDS["calls"])
+    read_trace = object_of({"id": Key(unique_id(), required=True), "calls": Key(read_calls, required=True)})
+    read_traces = array_of(lambda *place: Trace(**read_trace(*place)), BOUNDS["traces"])
+    traces: Tuple[Trace, ...] = read_traces(value, "$", problems)
     return traces
 
 
