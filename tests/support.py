@@ -8,8 +8,9 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPT = ROOT / "agent_trace_audit.py"
@@ -100,6 +101,12 @@ class ProcessCase(unittest.TestCase):
             options.setdefault("stdin", subprocess.DEVNULL)
         words = self.command(*arguments, script=script, python=python)
         return subprocess.run(words, timeout=60, check=False, **options)
+
+    def run_each(self, each: Iterable[Sequence[str]], **options: Any) -> Iterator[Tuple[Sequence[str], Result[bytes]]]:
+        """Several command lines, a few at a time: most of a process is waiting for Python to start."""
+        lines = list(each)
+        with ThreadPoolExecutor(4) as pool:
+            yield from zip(lines, pool.map(lambda words: self.run_words(*words, **options), lines))
 
     def check(self, *more: str, **options: Any) -> Result[bytes]:
         """A check of the two inputs."""

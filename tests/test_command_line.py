@@ -15,7 +15,7 @@ import termios
 import unittest
 from functools import partial
 from pathlib import Path
-from typing import Any, Callable, List
+from typing import Any, Callable, List, Sequence
 
 import agent_trace_audit as product
 
@@ -63,7 +63,7 @@ class Statuses(ProcessCase):
 
 class Usage(ProcessCase):
     def test_wrong_usage_is_1(self) -> None:
-        for words in (
+        usages: Sequence[Sequence[str]] = (
             [],
             ["--fail-on-errors"],
             ["--expected", "workflows.json"],
@@ -99,9 +99,9 @@ class Usage(ProcessCase):
             ["--expected", "-", "--observed", "-"],
             [*PAIR, "::error::\x1b[31m\ncaf\u00e9"],
             [*PAIR, "@workflows.json"],
-        ):
+        )
+        for words, result in self.run_each(usages):
             with self.subTest(words):
-                result = self.run_words(*words)
                 self.assert_no_statement(result)
                 self.assertEqual(1, result.stderr.count(b"\n"))
         self.assertEqual(["traces.json", "workflows.json"], self.names())
@@ -202,11 +202,12 @@ class Streams(ProcessCase):
         )
 
     def test_standard_output_that_is_full(self) -> None:
-        for words in ([*PAIR], [*PAIR, "--fail-on-errors"], ["--help"], ["--version"], [*PAIR, "--output", "-"]):
-            for unbuffered in ("", "1"):
-                with self.subTest(words, unbuffered=unbuffered), open("/dev/full", "wb") as full:
-                    result = self.run_words(*words, stdout=full, env=environment(PYTHONUNBUFFERED=unbuffered))
-                    self.assert_no_statement(result, "standard output")
+        lines = ([*PAIR], [*PAIR, "--fail-on-errors"], ["--help"], ["--version"], [*PAIR, "--output", "-"])
+        for unbuffered in ("", "1"):
+            with open("/dev/full", "wb") as full:
+                for words, result in self.run_each(lines, stdout=full, env=environment(PYTHONUNBUFFERED=unbuffered)):
+                    with self.subTest(words, unbuffered=unbuffered):
+                        self.assert_no_statement(result, "standard output")
 
     def test_standard_output_that_is_closed(self) -> None:
         for words in ([*PAIR], ["--help"], ["--version"]):
@@ -444,16 +445,15 @@ class Output(ProcessCase):
         self.assertEqual(self.wanted, (self.directory / to).read_bytes())
         self.assertLessEqual(set(self.names()), before)
 
+    def contents(self) -> List[Any]:
+        paths = [self.directory / name for name in self.names()]
+        return [(path, path.is_symlink(), path.read_bytes() if path.is_file() else None) for path in paths]
+
     def assert_unchanged(self, run: Callable[[], subprocess.CompletedProcess[bytes]], *words: str) -> None:
         """Exit 1, and every file is as it was."""
-
-        def contents() -> List[Any]:
-            paths = [self.directory / name for name in self.names()]
-            return [(path, path.is_symlink(), path.read_bytes() if path.is_file() else None) for path in paths]
-
-        before = contents()
+        before = self.contents()
         self.assert_no_statement(run(), *words)
-        self.assertEqual(before, contents())
+        self.assertEqual(before, self.contents())
 
     def test_new_file_has_the_permissions_of_a_plain_open(self) -> None:
         for mask, mode in ((0o022, 0o644), (0o027, 0o640), (0o077, 0o600), (0, 0o666)):
@@ -516,16 +516,19 @@ class Output(ProcessCase):
         for name in ("workflows.json", "traces.json"):
             (self.directory / f"symbolic-{name}").symlink_to(name)
             os.link(str(self.directory / name), str(self.directory / f"hard-{name}"))
-            for target in (
+            targets = (
                 name,
                 f"./{name}",
                 f"folder/../{name}",
                 str(self.directory / name),
                 f"symbolic-{name}",
                 f"hard-{name}",
-            ):
-                with self.subTest(target):
-                    self.assert_unchanged(partial(self.check, "--output", target))
+            )
+            before = self.contents()
+            for words, result in self.run_each([*PAIR, "--output", target] for target in targets):
+                with self.subTest(words):
+                    self.assert_no_statement(result, "--output")
+            self.assertEqual(before, self.contents())
 
     def test_an_input_spelled_otherwise_is_no_target(self) -> None:
         (self.directory / "link").symlink_to("traces.json")
@@ -558,9 +561,12 @@ class Output(ProcessCase):
 
     def test_targets_that_cannot_be_written(self) -> None:
         (self.directory / "folder").mkdir()
-        for target in ("folder", "folder/", "nowhere/report.json", "traces.json/report.json", "x" * 300, "new/"):
-            with self.subTest(target):
-                self.assert_unchanged(partial(self.check, "--output", target), target)
+        targets = ("folder", "folder/", "nowhere/report.json", "traces.json/report.json", "x" * 300, "new/")
+        before = self.contents()
+        for words, result in self.run_each([*PAIR, "--output", target] for target in targets):
+            with self.subTest(words):
+                self.assert_no_statement(result, words[-1])
+        self.assertEqual(before, self.contents())
 
     def test_full_disk_keeps_the_old_file(self) -> None:
         def limit() -> None:
@@ -576,18 +582,19 @@ class Output(ProcessCase):
 
     def test_no_statement_touches_no_file(self) -> None:
         self.put("bad.json", b"[")
-        for old in (b"old", None):
-            for words in (
-                ["--expected", "workflows.json", "--observed", "bad.json", "--output", "report.json"],
-                ["--expected", "nowhere.json", "--observed", "traces.json", "--output", "report.json"],
-                [*PAIR, "--output", "report.json", "--unknown"],
-            ):
-                with self.subTest(words, old=old):
-                    if old is not None:
-                        self.target.write_bytes(old)
-                    self.assert_unchanged(partial(self.run_words, *words))
+        lines = (
+            ["--expected", "workflows.json", "--observed", "bad.json", "--output", "report.json"],
+            ["--expected", "nowhere.json", "--observed", "traces.json", "--output", "report.json"],
+            [*PAIR, "--output", "report.json", "--unknown"],
+        )
+        for old in (None, b"old"):
             if old is not None:
-                self.target.unlink()
+                self.target.write_bytes(old)
+            before = self.contents()
+            for words, result in self.run_each(lines):
+                with self.subTest(words, old=old):
+                    self.assert_no_statement(result)
+            self.assertEqual(before, self.contents())
 
 
 if __name__ == "__main__":
