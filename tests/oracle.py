@@ -7,6 +7,7 @@ every rule passes and fails often.
 
 from __future__ import annotations
 
+from itertools import combinations
 from random import Random
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
@@ -138,6 +139,111 @@ def check_time(case: Json, calls: Sequence[Json]) -> Json:
     return {"verdict": verdict, "limit": limit, "known_total": known, "unknown_calls": unknown}
 
 
+# ---- richer expectations: six ways to match, three ordering rules --------------------------------
+
+
+def less(items: Sequence[str], others: Sequence[str]) -> List[str]:
+    """The items without as many as the others hold, the earlier ones taken first."""
+    rest, left = list(others), []
+    for item in items:
+        if item in rest:
+            rest.remove(item)
+        else:
+            left.append(item)
+    return left
+
+
+def in_order(sequence: Sequence[str], calls: Sequence[str]) -> bool:
+    """Whether some choice of the calls, in their order, is the sequence."""
+    return tuple(sequence) in set(combinations(calls, len(sequence)))
+
+
+def one_block(sequence: Sequence[str], calls: Sequence[str]) -> bool:
+    blocks = [list(calls[start : start + len(sequence)]) for start in range(len(calls) + 1)]
+    return list(sequence) in blocks
+
+
+MATCHES: Dict[str, Callable[[Sequence[str], Sequence[str]], bool]] = {
+    "exact": lambda sequence, calls: list(sequence) == list(calls),
+    "permutation": lambda sequence, calls: sorted(sequence) == sorted(calls),
+    "within": one_block,
+    "contains": in_order,
+    "superset": lambda sequence, calls: all(calls.count(tool) >= sequence.count(tool) for tool in sequence),
+    "subset": lambda sequence, calls: all(sequence.count(tool) >= calls.count(tool) for tool in calls),
+}
+
+
+def first_misfit(match: str, sequence: Sequence[str], calls: Sequence[str]) -> Optional[int]:
+    """The first step that could not be placed; only two ways of matching know one."""
+    if match == "exact":
+        return first_difference(sequence, calls)
+    if match == "contains":
+        placed = [length for length in range(len(sequence) + 1) if in_order(sequence[:length], calls)]
+        return None if max(placed) == len(sequence) else max(placed)
+    return None
+
+
+def check_match(case: Json, calls: Sequence[Json]) -> Json:
+    sequence = case["sequence"]
+    observed = [call["tool"] for call in with_status(calls, "succeeded")]
+    match = case.get("match", "exact")
+    return {
+        "verdict": either(MATCHES[match](sequence, observed)),
+        "expected": sequence,
+        "observed": observed,
+        "match": match,
+        "missing": less(sequence, observed),
+        "unexpected": less(observed, sequence),
+        "first_difference": first_misfit(match, sequence, observed),
+    }
+
+
+def entry(call: Json, **more: Any) -> Json:
+    return {"call": call["id"], "tool": call["tool"], "status": call["status"], **more}
+
+
+def check_prior(case: Json, calls: Sequence[Json]) -> Json:
+    limit, violations = case["require_prior"], []
+    for index, call in enumerate(calls):
+        done = [earlier["tool"] for earlier in with_status(calls[:index], "succeeded")]
+        missing: List[str] = []
+        for tool in limit.get(call["tool"], []):
+            if tool not in done and tool not in missing:
+                missing.append(tool)
+        if missing:
+            violations.append(entry(call, missing=missing))
+    return {"verdict": either(violations == []), "limit": limit, "violations": violations}
+
+
+def check_forbidden(case: Json, calls: Sequence[Json]) -> Json:
+    limit, violations = case["forbid_after"], []
+    for index, call in enumerate(calls):
+        causes = [
+            earlier["id"]
+            for earlier in with_status(calls[:index], "succeeded")
+            if call["tool"] in limit.get(earlier["tool"], [])
+        ]
+        if causes:
+            violations.append(entry(call, after=causes[0]))
+    return {"verdict": either(violations == []), "limit": limit, "violations": violations}
+
+
+def check_max_calls(case: Json, calls: Sequence[Json]) -> Json:
+    limit, violations = case["max_calls"], []
+    for tool, most in limit.items():
+        made = [call for call in calls if call["tool"] == tool]
+        if len(made) > most:
+            violations.append({"tool": tool, "calls": len(made)})
+    return {"verdict": either(violations == []), "limit": limit, "violations": violations}
+
+
+# These stand among a case's checks only where the case sets them, after the seven.
+ORDERING: Dict[str, Callable[[Json, Sequence[Json]], Json]] = {
+    "require_prior": check_prior,
+    "forbid_after": check_forbidden,
+    "max_calls": check_max_calls,
+}
+
 CHECKS: Dict[str, Callable[[Json, Sequence[Json]], Json]] = {
     "trace_recorded": check_trace,
     "sequence": check_sequence,
@@ -149,23 +255,28 @@ CHECKS: Dict[str, Callable[[Json, Sequence[Json]], Json]] = {
 }
 
 
-def checks_of(case: Json, trace: Optional[Json]) -> List[Json]:
+def checks_of(case: Json, trace: Optional[Json], richer: bool) -> List[Json]:
     """Every check of a case, without its message."""
     found = []
-    for rule, check in CHECKS.items():
+    in_force = dict(CHECKS)
+    if richer:
+        in_force["sequence"] = check_match
+        in_force.update({rule: check for rule, check in ORDERING.items() if rule in case})
+    for rule, check in in_force.items():
         result = check(case, trace["calls"] if trace else [])
         if trace is None:
             result["verdict"] = "fail" if rule == "trace_recorded" else "not_checked"
             if rule == "sequence":
                 result["first_difference"] = None
+                result.update({key: [] for key in ("missing", "unexpected") if key in result})
         found.append({"rule": rule, **result})
     return found
 
 
-def judge(case: Json, traces: Sequence[Json]) -> Json:
+def judge(case: Json, traces: Sequence[Json], richer: bool) -> Json:
     """What the report says of one case, without the messages."""
     trace = next((trace for trace in traces if trace["id"] == case["id"]), None)
-    checks = checks_of(case, trace)
+    checks = checks_of(case, trace, richer)
     calls = trace["calls"] if trace else []
     return {
         "id": case["id"],
@@ -199,15 +310,17 @@ def group_counts(cases: Sequence[Json]) -> List[Json]:
 
 def rule_counts(cases: Sequence[Json]) -> Json:
     rows = {}
-    for rule in CHECKS:
+    for rule in (*CHECKS, *ORDERING):
         verdicts = [check["verdict"] for case in cases for check in case["checks"] if check["rule"] == rule]
+        if rule in ORDERING and not verdicts:
+            continue
         rows[rule] = {verdict: verdicts.count(verdict) for verdict in ("pass", "fail", "unknown", "not_checked")}
     return rows
 
 
-def evaluate(expected: Json, observed: Sequence[Json]) -> Json:
-    """The part of the report that the rules decide."""
-    cases = [judge(case, observed) for case in expected["cases"]]
+def evaluate(expected: Json, observed: Sequence[Json], richer: bool = False) -> Json:
+    """The part of the report that the rules decide; `richer` knows the optional ways to match and to order."""
+    cases = [judge(case, observed, richer) for case in expected["cases"]]
     ids = [case["id"] for case in cases]
     strangers = [trace for trace in observed if trace["id"] not in ids]
     passed = len([case for case in cases if case["verdict"] == "pass"])
@@ -295,3 +408,24 @@ def random_pair(random: Random) -> Tuple[Json, List[Json]]:
         traces.append(random_trace(random, "x1", random_tools(random, 3)))
     random.shuffle(traces)
     return {"cases": cases}, traces
+
+
+def random_policy(random: Random) -> Json:
+    return {
+        random.choice((*TOOLS, "z")): [random.choice(TOOLS) for _ in range(random.randint(1, 3))]
+        for _ in range(random.randint(1, 2))
+    }
+
+
+def random_richer_pair(random: Random) -> Tuple[Json, List[Json]]:
+    """The same with ways to match and ordering rules in most cases."""
+    expected, observed = random_pair(random)
+    for case in expected["cases"]:
+        if random.random() < 0.85:
+            case["match"] = random.choice(list(MATCHES))
+        for rule in ("require_prior", "forbid_after"):
+            if random.random() < 0.5:
+                case[rule] = random_policy(random)
+        if random.random() < 0.5:
+            case["max_calls"] = {tool: random.randint(0, 2) for tool in random.sample(TOOLS, random.randint(1, 3))}
+    return expected, observed
