@@ -543,6 +543,13 @@ class Output(ProcessCase):
 
         self.assert_unchanged(run)
 
+    def test_standard_output_is_no_input_either(self) -> None:
+        def run() -> subprocess.CompletedProcess[bytes]:
+            with open(str(self.expected), "ab") as file:
+                return self.check(stdout=file)
+
+        self.assert_unchanged(run)
+
     def test_device(self) -> None:
         result = self.check("--output", "/dev/null")
         self.assertEqual((0, b"", b""), (result.returncode, result.stdout, result.stderr))
