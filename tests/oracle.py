@@ -407,6 +407,7 @@ def random_pair(random: Random) -> Tuple[Json, List[Json]]:
     if random.random() < 0.2:
         traces.append(random_trace(random, "x1", random_tools(random, 3)))
     random.shuffle(traces)
+    random.shuffle(cases)
     return {"cases": cases}, traces
 
 
