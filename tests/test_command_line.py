@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
+import io
 import json
 import os
 import resource
@@ -61,50 +63,62 @@ class Statuses(ProcessCase):
                 self.assert_no_statement(self.check(*more), "traces.json:1:2: ")
 
 
+# What is no right use of the options; the first ones stand for all in processes of their own.
+WRONG: Sequence[Sequence[str]] = (
+    [],
+    ["--expected", "workflows.json"],
+    [*PAIR, "extra"],
+    [*PAIR, "--unknown"],
+    [*PAIR, "--fail"],
+    [*PAIR, "--expected", "workflows.json"],
+    [*PAIR, "--summary", "--summary"],
+    [*PAIR, "--output", ""],
+    ["--expected", "-", "--observed", "-"],
+    [*PAIR, "::error::\x1b[31m\ncaf\u00e9"],
+    ["--fail-on-errors"],
+    ["--observed", "traces.json"],
+    ["workflows.json", "traces.json"],
+    [*PAIR, "--", "extra"],
+    [*PAIR, ""],
+    [*PAIR, "-x"],
+    [*PAIR, "--fail-on-error"],
+    [*PAIR, "--sum"],
+    [*PAIR, "--out", "report.json"],
+    [*PAIR, "--vers"],
+    ["--expect", "workflows.json", "--observed", "traces.json"],
+    ["--expected", "workflows.json", "--obs=traces.json"],
+    [*PAIR, "--observed=traces.json"],
+    [*PAIR, "--fail-on-errors", "--fail-on-errors"],
+    [*PAIR, "--output", "a.json", "--output", "b.json"],
+    [*PAIR, "--output"],
+    [*PAIR, "--output="],
+    [*PAIR, "--fail-on-errors=yes"],
+    [*PAIR, "--summary="],
+    ["--expected", "", "--observed", "traces.json"],
+    ["--expected=", "--observed", "traces.json"],
+    ["--expected", "workflows.json", "--observed", ""],
+    ["--expected", "workflows.json", "--observed"],
+    ["--expected", "--observed", "traces.json"],
+    [*PAIR, "@workflows.json"],
+)
+
+
 class Usage(ProcessCase):
     def test_wrong_usage_is_1(self) -> None:
-        usages: Sequence[Sequence[str]] = (
-            [],
-            ["--fail-on-errors"],
-            ["--expected", "workflows.json"],
-            ["--observed", "traces.json"],
-            ["workflows.json", "traces.json"],
-            [*PAIR, "extra"],
-            [*PAIR, "--", "extra"],
-            [*PAIR, ""],
-            [*PAIR, "--unknown"],
-            [*PAIR, "-x"],
-            [*PAIR, "--fail"],
-            [*PAIR, "--fail-on-error"],
-            [*PAIR, "--sum"],
-            [*PAIR, "--out", "report.json"],
-            [*PAIR, "--vers"],
-            ["--expect", "workflows.json", "--observed", "traces.json"],
-            ["--expected", "workflows.json", "--obs=traces.json"],
-            [*PAIR, "--expected", "workflows.json"],
-            [*PAIR, "--observed=traces.json"],
-            [*PAIR, "--fail-on-errors", "--fail-on-errors"],
-            [*PAIR, "--summary", "--summary"],
-            [*PAIR, "--output", "a.json", "--output", "b.json"],
-            [*PAIR, "--output"],
-            [*PAIR, "--output="],
-            [*PAIR, "--output", ""],
-            [*PAIR, "--fail-on-errors=yes"],
-            [*PAIR, "--summary="],
-            ["--expected", "", "--observed", "traces.json"],
-            ["--expected=", "--observed", "traces.json"],
-            ["--expected", "workflows.json", "--observed", ""],
-            ["--expected", "workflows.json", "--observed"],
-            ["--expected", "--observed", "traces.json"],
-            ["--expected", "-", "--observed", "-"],
-            [*PAIR, "::error::\x1b[31m\ncaf\u00e9"],
-            [*PAIR, "@workflows.json"],
-        )
-        for words, result in self.run_each(usages):
+        for words, result in self.run_each(WRONG[:10]):
             with self.subTest(words):
                 self.assert_no_statement(result)
                 self.assertEqual(1, result.stderr.count(b"\n"))
         self.assertEqual(["traces.json", "workflows.json"], self.names())
+
+    def test_every_wrong_usage_is_1(self) -> None:
+        for words in WRONG:
+            output, error = io.StringIO(), io.StringIO()
+            with self.subTest(words):
+                with contextlib.redirect_stdout(output), contextlib.redirect_stderr(error):
+                    status = product.main(words)
+                self.assertEqual((1, ""), (status, output.getvalue()))
+                self.assertRegex(error.getvalue(), r"\Aagent_trace_audit: error: [ -~]+\n\Z")
 
     def test_values_after_an_equals_sign(self) -> None:
         self.assert_report(self.run_words("--expected=workflows.json", "--observed=traces.json"))

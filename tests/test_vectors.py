@@ -53,16 +53,19 @@ def at_path(report: Any, path: str) -> Any:
 
 
 class Vectors(unittest.TestCase):
+    def setUp(self) -> None:
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.paths = Path(directory.name, "expected"), Path(directory.name, "observed")
+
     def run_command(self, expected: bytes, observed: bytes) -> Tuple[int, str]:
         """The exit status and standard output of the command line, called in this process."""
         output, error = io.StringIO(), io.StringIO()
-        with tempfile.TemporaryDirectory() as directory:
-            paths = Path(directory, "expected"), Path(directory, "observed")
-            for path, data in zip(paths, (expected, observed)):
-                path.write_bytes(data)
-            words = ["--expected", str(paths[0]), "--observed", str(paths[1]), "--fail-on-errors"]
-            with contextlib.redirect_stdout(output), contextlib.redirect_stderr(error):
-                status = product.main(words)
+        for path, data in zip(self.paths, (expected, observed)):
+            path.write_bytes(data)
+        words = ["--expected", str(self.paths[0]), "--observed", str(self.paths[1]), "--fail-on-errors"]
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(error):
+            status = product.main(words)
         return status, output.getvalue()
 
     def verify_check(self, report: Json, wanted: Json) -> None:
