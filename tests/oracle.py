@@ -92,16 +92,6 @@ def check_trace(case: Json, calls: Sequence[Json]) -> Json:
     return {"verdict": "pass"}
 
 
-def check_sequence(case: Json, calls: Sequence[Json]) -> Json:
-    observed = [call["tool"] for call in with_status(calls, "succeeded")]
-    return {
-        "verdict": either(case["sequence"] == observed),
-        "expected": case["sequence"],
-        "observed": observed,
-        "first_difference": first_difference(case["sequence"], observed),
-    }
-
-
 def check_allowed(case: Json, calls: Sequence[Json]) -> Json:
     wrong = [call for call in calls if not any(call["tool"] == tool for tool in case["allowed_tools"])]
     return {
@@ -183,7 +173,7 @@ def first_misfit(match: str, sequence: Sequence[str], calls: Sequence[str]) -> O
     return None
 
 
-def check_match(case: Json, calls: Sequence[Json]) -> Json:
+def check_sequence(case: Json, calls: Sequence[Json]) -> Json:
     sequence = case["sequence"]
     observed = [call["tool"] for call in with_status(calls, "succeeded")]
     match = case.get("match", "exact")
@@ -255,28 +245,24 @@ CHECKS: Dict[str, Callable[[Json, Sequence[Json]], Json]] = {
 }
 
 
-def checks_of(case: Json, trace: Optional[Json], richer: bool) -> List[Json]:
+def checks_of(case: Json, trace: Optional[Json]) -> List[Json]:
     """Every check of a case, without its message."""
     found = []
-    in_force = dict(CHECKS)
-    if richer:
-        in_force["sequence"] = check_match
-        in_force.update({rule: check for rule, check in ORDERING.items() if rule in case})
+    in_force = {**CHECKS, **{rule: check for rule, check in ORDERING.items() if rule in case}}
     for rule, check in in_force.items():
         result = check(case, trace["calls"] if trace else [])
         if trace is None:
             result["verdict"] = "fail" if rule == "trace_recorded" else "not_checked"
             if rule == "sequence":
-                result["first_difference"] = None
-                result.update({key: [] for key in ("missing", "unexpected") if key in result})
+                result.update(missing=[], unexpected=[], first_difference=None)
         found.append({"rule": rule, **result})
     return found
 
 
-def judge(case: Json, traces: Sequence[Json], richer: bool) -> Json:
+def judge(case: Json, traces: Sequence[Json]) -> Json:
     """What the report says of one case, without the messages."""
     trace = next((trace for trace in traces if trace["id"] == case["id"]), None)
-    checks = checks_of(case, trace, richer)
+    checks = checks_of(case, trace)
     calls = trace["calls"] if trace else []
     return {
         "id": case["id"],
@@ -318,9 +304,9 @@ def rule_counts(cases: Sequence[Json]) -> Json:
     return rows
 
 
-def evaluate(expected: Json, observed: Sequence[Json], richer: bool = False) -> Json:
-    """The part of the report that the rules decide; `richer` knows the optional ways to match and to order."""
-    cases = [judge(case, observed, richer) for case in expected["cases"]]
+def evaluate(expected: Json, observed: Sequence[Json]) -> Json:
+    """The part of the report that the rules decide."""
+    cases = [judge(case, observed) for case in expected["cases"]]
     ids = [case["id"] for case in cases]
     strangers = [trace for trace in observed if trace["id"] not in ids]
     passed = len([case for case in cases if case["verdict"] == "pass"])
