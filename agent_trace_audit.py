@@ -1778,12 +1778,12 @@ def read_options(command: Command, words: Sequence[str]) -> Dict[str, str]:
     for argument in command.arguments:
         parser.add_argument(argument.flag, action="append", nargs="?")
     for option in command.options + COMMON_OPTIONS:
-        names = ["-h", option.flag] if option.flag == "--help" else [option.flag]
         if option.value:
-            parser.add_argument(*names, dest=option.flag, action="append")
+            parser.add_argument(option.flag, dest=option.flag, action="append")
         else:
-            parser.add_argument(*names, dest=option.flag, action="append_const", const="")
-    parsed, strange = parser.parse_known_args(list(words))
+            parser.add_argument(option.flag, dest=option.flag, action="append_const", const="")
+    # argparse's own short options could be joined, and differently from one Python to the next.
+    parsed, strange = parser.parse_known_args(["--help" if word == "-h" else word for word in words])
     given = {flag: values for flag, values in vars(parsed).items() if values and values != [None]}
     if not SHOWN.keys().isdisjoint(given):
         return dict.fromkeys(given, "")
