@@ -23,6 +23,7 @@ section uses only what stands above it:
     streams        bytes -> standard output, standard error, files that are whole or absent
     snapshot       checked traces -> expected workflows that they pass
     CI outputs     the report -> what a test reporter and a job page show
+    importers      trace files of other tools -> observed traces, without content
     command line   options, exit codes
 """
 
@@ -48,6 +49,7 @@ from typing import (
     Any,
     Callable,
     Dict,
+    Generator,
     Iterable,
     Iterator,
     List,
@@ -55,9 +57,11 @@ from typing import (
     NoReturn,
     Optional,
     Sequence,
+    Set,
     TextIO,
     Tuple,
     TypeVar,
+    Union,
 )
 
 __all__ = ["InputError", "audit"]
@@ -688,14 +692,13 @@ class Comparison(NamedTuple):
     succeeded: List[Call]
 
 
-# Why a sequence does not match, and the step that could not be placed where a mode places steps; None for a match.
+# Why a sequence that differs does not match, and the step that could not be placed, where a mode places steps; None
+# when it matches all the same. Lists that are equal match in every mode.
 Mismatch = Optional[Tuple[str, Optional[int]]]
 
 
 def match_exact(both: Comparison) -> Mismatch:
     expected, observed = both.expected, both.observed
-    if expected == observed:
-        return None
     index = first_difference(expected, observed)
     step = f"step {index + 1}: expected"
     if index >= len(observed):
@@ -797,12 +800,19 @@ def surplus(some: Sequence[str], others: Sequence[str]) -> List[str]:
 def judge_sequence(expects: Dict[str, Any], run: Run) -> Check:
     expected, mode = list(expects["sequence"]), expects["match"]
     observed = [call.tool for call in run.succeeded]
-    missing = surplus(expected, observed) if run.recorded else []
-    unexpected = surplus(observed, expected)
-    evidence = {"expected": expected, "observed": observed, "match": mode, "missing": missing, "unexpected": unexpected}
+    alike = expected == observed or not run.recorded
+    missing, unexpected = ([], []) if alike else (surplus(expected, observed), surplus(observed, expected))
     both = Comparison(expected, observed, missing, unexpected, run.succeeded)
-    message, step = (MATCHES[mode](both) if run.recorded else None) or (None, None)
-    return Check(PASS if message is None else FAIL, {**evidence, "first_difference": step}, message)
+    message, step = (None if alike else MATCHES[mode](both)) or (None, None)
+    evidence = {
+        "expected": expected,
+        "observed": observed,
+        "match": mode,
+        "missing": missing,
+        "unexpected": unexpected,
+        "first_difference": step,
+    }
+    return Check(PASS if message is None else FAIL, evidence, message)
 
 
 def judge_allowed_tools(expects: Dict[str, Any], run: Run) -> Check:
@@ -984,7 +994,7 @@ def case_passes(checks: Sequence[Tuple[str, Check]]) -> bool:
 
 def policies(case: Case) -> Dict[str, Any]:
     """What a case sets of the rules that are not always in force, by rule."""
-    return {rule.name: case.expects[rule.name] for rule in RULES if not rule.always and in_force(rule, case)}
+    return {rule.name: case.expects[rule.name] for rule in RULES if not rule.always and case.expects[rule.name]}
 
 
 def unlisted(case: Case, tools: Iterable[str]) -> List[str]:
@@ -1578,6 +1588,1042 @@ CI_OUTPUTS = (
     ),
 )
 
+# ---- importers: another tool's trace file -> observed traces without content, or a refusal by line --
+
+# Per imported file: more than observed traces may have, since most of it is not kept.
+IMPORT_SIZE = Bound(16_777_216, "bytes")
+IMPORT_DEPTH = Bound(64, "levels")
+IMPORT_NODES = Bound(1_000_000, "JSON values")
+TOO_MANY_NODES = f": holds more than {IMPORT_NODES} (nodes)"
+
+BLANK = " \t\r\n"
+BLANKS = re.compile(f"[{BLANK}]*")
+NOT_KEPT = r"[^A-Za-z0-9.:_-]"
+ISO_TIME = (
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})[T ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,9}))?"
+    r"(?:Z|([+-])([01][0-9]|2[0-3])(?::?([0-5][0-9])(?::?([0-5][0-9]))?)?)?"
+)
+
+
+class Place(NamedTuple):
+    """Where something stands: the offset of its document, and the keys and indices that lead to it from there."""
+
+    offset: int
+    path: Tuple[Any, ...] = ()
+
+    def inside(self, *steps: Any) -> Place:
+        return Place(self.offset, self.path + steps)
+
+
+class Record(NamedTuple):
+    """What every reader yields: one span, call or not, or (without a span) what a file says of a whole trace.
+
+    Times are nanoseconds: integers, or fractions where a file gives more decimals. Of content it holds at most
+    whether it was there. The defaults are what a format leaves open.
+    """
+
+    trace: str  # its id; empty for a record that belongs to none
+    at: Place
+    span: Any = None  # its id, or its place in the trace, from 1, where it has none
+    parent: Any = None
+    tool: Optional[str] = None  # None for a span that is no call
+    start: Any = None
+    end: Any = None
+    failed: bool = False
+    ended: bool = False
+    output: bool = False
+    waits: bool = False  # for an approval: pending, whatever else is recorded
+    call_id: Optional[str] = None  # a direct child of the same tool and call id is the same call
+    measured_ms: Optional[int] = None  # stands in where a start or an end is missing
+    cost: Optional[Decimal] = None
+    given: Tuple[Tuple[str, str], ...] = ()  # fields that must agree within a trace; --case-id picks one
+    word: Optional[bytes] = None  # equal for records that are equal as JSON; None: such are no repeats
+    whole: bool = False  # the records that follow are the whole trace
+    agentic: bool = True  # whether it is any evidence of an agent
+
+
+class Unfit(Exception):
+    """A record that is not what its format says: its place, and what would be right."""
+
+    def __init__(self, at: Place, text: str) -> None:
+        super().__init__(text)
+        self.at = at
+
+
+class Foreign(Unfit):
+    """A value that is no record of the format at all."""
+
+    def __init__(self, at: Place) -> None:
+        super().__init__(at, "no record of this format")
+
+
+class Gathered:
+    """One trace while its records come in: each span once, at the place of its first record."""
+
+    def __init__(self, at: Place) -> None:
+        self.at = at
+        self.records: List[Record] = []
+        self.spans: Dict[Any, int] = {}  # span -> its index in `records`
+        self.words: Set[Optional[bytes]] = set()
+        self.given: Dict[str, str] = {}
+
+
+class Found:
+    """What a file holds: its traces by their ids, in order, what is wrong, and how often what occurred."""
+
+    def __init__(self, field: str) -> None:
+        self.field = field  # the one that names the case
+        self.traces: Dict[str, Gathered] = {}
+        self.skipping = False  # the records of a whole trace that was recorded before
+        self.problems: List[Tuple[Place, str]] = []
+        self.counts: Dict[Any, int] = {}
+
+    def tally(self, what: Any, number: int = 1) -> None:
+        if number:
+            self.counts[what] = self.counts.get(what, 0) + number
+
+    def refuse(self, at: Place, text: str) -> None:
+        # A file may hold a million of them; those beyond the bound are only counted.
+        if len(self.problems) < BOUNDS["problems"].value:
+            self.problems.append((at, text))
+        else:
+            self.tally("hidden")
+
+    def reject(self, unfit: Unfit) -> None:
+        if not isinstance(unfit, Foreign):
+            self.tally("known")
+        self.refuse(unfit.at, str(unfit))
+
+
+class Written:
+    """A number that is no plain integer, NaN included, kept as written: most of them are never looked at."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+def keep_short_int(text: str) -> Any:
+    return int(text) if len(text) <= BOUNDS["number"].value else Written(text)
+
+
+def blanks_end(text: str, position: int) -> int:
+    blanks = BLANKS.match(text, position)
+    return blanks.end() if blanks else position
+
+
+Decode = Callable[[str, int], Tuple[Any, int]]
+
+
+def import_documents(text: str) -> Iterator[Tuple[int, Any]]:
+    """Every JSON document with its offset, and in place of an array its entries; raises Unfit or a syntax error.
+
+    Nothing is sliced, so that many documents cost no more than one.
+    """
+    repeated: List[bool] = []
+
+    def keep_members(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
+        members = dict(pairs)
+        if len(members) != len(pairs):
+            repeated.append(True)
+        return members
+
+    decode_any = json.JSONDecoder(
+        object_pairs_hook=keep_members, parse_int=keep_short_int, parse_float=Written, parse_constant=Written
+    ).raw_decode
+
+    def decode_one(text: str, position: int) -> Tuple[Any, int]:
+        value, end = decode_any(text, position)
+        if repeated:
+            offset = duplicate_key_position(text, position)
+            raise Unfit(Place(offset), "a key stands twice in one object; keys must be unique")
+        return value, end
+
+    position = blanks_end(text, 0)
+    while position < len(text):
+        if text[position] == "[":
+            position = yield from array_entries(text, position, decode_one)
+        else:
+            value, end = decode_one(text, position)
+            yield position, value
+            position = end
+        position = blanks_end(text, position)
+
+
+def array_entries(text: str, position: int, decode_one: Decode) -> Generator[Tuple[int, Any], None, int]:
+    """The entries of an array with their offsets, one at a time; gives where the array ends."""
+    position = blanks_end(text, position + 1)
+    while text[position : position + 1] != "]":
+        value, end = decode_one(text, position)
+        yield position, value
+        position = blanks_end(text, end)
+        if text[position : position + 1] == ",":
+            position = blanks_end(text, position + 1)
+            if text[position : position + 1] == "]":
+                raise json.JSONDecodeError("Expecting value", text, position)
+        elif text[position : position + 1] != "]":
+            raise json.JSONDecodeError("Expecting ',' delimiter", text, position)
+    return position + 1
+
+
+def duplicate_key_position(text: str, position: int) -> int:
+    """Where the first key stands that its object already has; only walked when there is one."""
+    open_objects: List[Set[str]] = []
+    tokens = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")[ \t\r\n]*(:?)|([\[{])|[\]}]', re.DOTALL)
+    for token in tokens.finditer(text, position):
+        string, colon, opening = token.groups()
+        if colon:
+            key = json.loads(string)
+            if key in open_objects[-1]:
+                return token.start()
+            open_objects[-1].add(key)
+        elif opening:
+            open_objects.append(set())
+        elif string is None:
+            open_objects.pop()
+    return position
+
+
+def line_of(text: str, at: Place) -> int:
+    """The line of a place, from 1; looked up only for what is refused, by skipping all that stands before it."""
+    skip = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str).raw_decode
+    position = at.offset
+    for step in at.path:
+        index, in_object = 0, text[position] == "{"
+        position = blanks_end(text, position + 1)
+        while True:
+            found: Any = index
+            if in_object:
+                found, position = skip(text, position)
+                position = blanks_end(text, blanks_end(text, position) + 1)
+            if found == step:
+                break
+            position = blanks_end(text, blanks_end(text, skip(text, position)[1]) + 1)
+            index += 1
+    return text.count("\n", 0, position) + 1
+
+
+def import_text(path: str) -> str:
+    """Path -> text, every bound kept on it before a parser sees it."""
+    data = read_bounded(path, IMPORT_SIZE.value)
+    if len(data) > IMPORT_SIZE.value:
+        raise Refused(f": larger than {IMPORT_SIZE} (16 MiB)")
+    text = decode(data)
+    # Piece by piece, since the skeleton of the whole takes ten times its memory on the way. A piece that starts
+    # within a string is given the quote that it lacks; escaped quotes go first, so that none is cut in two.
+    bare, pieces, within = data.replace(b"\\\\", b"").replace(b'\\"', b""), [], False
+    for start in range(0, len(bare), 1 << 18):
+        piece = b'"' * within + bare[start : start + (1 << 18)]
+        within = piece.count(b'"') % 2 == 1
+        pieces.append(skeleton(piece))
+    bones = b"".join(pieces)
+    if exceeds_depth(bones, IMPORT_DEPTH.value):
+        raise Refused(f": arrays and objects nested deeper than {IMPORT_DEPTH}")
+    # Without a comma between them two brackets stand in two documents, and each document is a value.
+    documents = sum(bones.count(joint) for joint in (b"}{", b"}[", b"]{", b"]["))
+    if count_nodes(bones) + documents > IMPORT_NODES.value:
+        raise Refused(TOO_MANY_NODES)
+    return text
+
+
+def fingerprint(value: Any) -> bytes:
+    """The same for values that are equal as JSON, whatever the order of their keys; numbers as written."""
+    import hashlib
+
+    # NaN, which no JSON value can become in `import_documents`, sets a number apart from an array of its text.
+    canonical = json.dumps(
+        value, sort_keys=True, check_circular=False, default=lambda number: [float("nan"), number.text]
+    )
+    return hashlib.sha256(canonical.encode("ascii")).digest()[:16]
+
+
+# What readers read values with. Each raises Unfit, which names the format's key and never the value.
+
+
+def text_of(value: Any, what: str, at: Place) -> str:
+    if isinstance(value, str) and value and not SURROGATE.search(value):
+        return value
+    raise Unfit(at, f"{what} must be a non-empty string without unpaired surrogates")
+
+
+def text_or_none(value: Any, what: str, at: Place) -> Optional[str]:
+    return None if value is None else text_of(value, what, at)
+
+
+def object_or_none(value: Any, what: str, at: Place) -> Dict[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise Unfit(at, f"{what} must be an object")
+    return value
+
+
+def objects_in(value: Dict[str, Any], at: Place, *names: str) -> Iterator[Tuple[Dict[str, Any], Place]]:
+    """The objects of the arrays under these keys, each with its place; a key that is missing or null has none."""
+    for name in names:
+        entries = value.get(name)
+        if not isinstance(entries, list) and entries is not None:
+            raise Unfit(at.inside(name), f"{name} must be an array")
+        for index, entry in enumerate(entries or ()):
+            place = at.inside(name, index)
+            if not isinstance(entry, dict):
+                raise Unfit(place, f"an entry of {name} must be an object")
+            yield entry, place
+
+
+def number_of(value: Any, what: str, at: Place) -> Optional[Decimal]:
+    """A JSON number exactly, None for null."""
+    if value is None:
+        return None
+    text = value.text if isinstance(value, Written) else str(value) if type(value) is int else ""
+    if text[-1:].isdigit() and len(text) <= BOUNDS["number"].value:
+        with contextlib.suppress(DecimalException):
+            return EXACT.create_decimal(text)
+    raise Unfit(at, f"{what} must be a number of at most {BOUNDS['number']}, or null")
+
+
+def milliseconds(value: Any, what: str, at: Place) -> Any:
+    """A point in time in milliseconds -> nanoseconds, exactly."""
+    number = number_of(value, what, at)
+    if number is None:
+        return None
+    _, digits, exponent = number.as_tuple()
+    # Beyond these an exact number is of no clock, and could be made to fill the memory.
+    if not isinstance(exponent, int) or exponent < -100 or exponent + len(digits) > 30:
+        raise Unfit(at, f"{what} must be a point in time in milliseconds")
+    if exponent >= -6:
+        return int(number.scaleb(6, EXACT))
+    from fractions import Fraction as Ratio
+
+    return Ratio(number) * 1_000_000
+
+
+def duration_of(value: Any, what: str, at: Place) -> Optional[int]:
+    """A number of milliseconds, rounded up; what is out of bounds stays out of bounds."""
+    number = number_of(value, what, at)
+    if number is None:
+        return None
+    bound = BOUNDS["duration_ms"].value
+    if not 0 <= number <= bound:
+        return -1 if number < 0 else bound + 1
+    return int(number.to_integral_value("ROUND_CEILING", EXACT))
+
+
+def iso_time(value: Any, what: str, at: Place) -> Optional[int]:
+    """An ISO 8601 time -> nanoseconds since 1970, exactly; without an offset it is UTC."""
+    if value is None:
+        return None
+    parts = re.fullmatch(ISO_TIME, value) if isinstance(value, str) else None
+    if parts:
+        import datetime
+
+        with contextlib.suppress(ValueError):  # there is no such day or hour
+            moment = datetime.datetime(*map(int, parts.group(1, 2, 3, 4, 5, 6)))  # type: ignore[arg-type]
+            passed = moment - datetime.datetime(1970, 1, 1)
+            hours, minutes, seconds = [int(part or 0) for part in parts.group(9, 10, 11)]
+            offset = (hours * 60 + minutes) * 60 + seconds
+            whole = passed.days * 86_400 + passed.seconds - (-offset if parts.group(8) == "-" else offset)
+            return whole * 10**9 + int((parts.group(7) or "").ljust(9, "0"))
+    raise Unfit(at, f"{what} must be an ISO 8601 time such as 2026-01-05T10:00:00.250Z, or null")
+
+
+def unix_nano(value: Any, what: str, at: Place) -> Optional[int]:
+    """Nanoseconds since 1970, as a number or a string of digits."""
+    if value is None:
+        return None
+    digits = isinstance(value, str) and re.fullmatch("[0-9]{1,20}", value)
+    number = int(value) if digits else whole_of(value)
+    if number is None or not 0 <= number < 2**64:
+        raise Unfit(at, f"{what} must be a whole number of nanoseconds, as a number or a string of digits")
+    return number
+
+
+def whole_of(value: Any) -> Optional[int]:
+    """The value of a JSON number that is whole."""
+    if isinstance(value, Written):
+        short = value.text[-1:].isdigit() and len(value.text) <= BOUNDS["number"].value
+        return exact_whole(Fraction(value.text)) if short else None
+    return exact_whole(value)
+
+
+def field_given(name: str, value: Any, at: Place) -> Tuple[Tuple[str, str], ...]:
+    """A field that may name the case, as text; nothing when the record does not give it."""
+    if value is None:
+        return ()
+    if not isinstance(value, str):
+        number = whole_of(value)
+        if number is None or number < 0:
+            raise Unfit(at, f"{printable(name)} must be a string or a whole number")
+        value = str(number)
+    return ((name, text_of(value, printable(name), at)),)
+
+
+def field_asked(found: Found, fields: Dict[str, Any], metadata: Any, at: Place) -> Tuple[Tuple[str, str], ...]:
+    """The field that --case-id names, where the record gives it; no other is looked at."""
+    if found.field.startswith("metadata."):
+        return field_given(found.field, object_or_none(metadata, "metadata", at).get(found.field[9:]), at)
+    return field_given(found.field, fields.get(found.field), at)
+
+
+# The readers: one document -> its records, None for what is passed over. What is not of the format raises Foreign.
+
+Read = Union[Record, Unfit, None]
+Importer = Callable[[Any, Place, Found], Iterator[Read]]
+
+
+def each(read: Callable[..., Record], *arguments: Any) -> Read:
+    """One of several records in a document: a problem with it is no reason to pass over the others."""
+    try:
+        return read(*arguments)
+    except Unfit as unfit:
+        return unfit
+
+
+def read_openai_agents(value: Any, at: Place, found: Found) -> Iterator[Read]:
+    if isinstance(value, dict) and isinstance(value.get("data"), list):
+        for index, item in enumerate(value["data"]):
+            yield each(openai_record, item, at.inside("data", index), found)
+    else:
+        yield openai_record(value, at, found)
+
+
+def openai_record(value: Any, at: Place, found: Found) -> Record:
+    kind = value.get("object") if isinstance(value, dict) else None
+    if kind == "trace":
+        fields = {"workflow": value.get("workflow_name"), "group": value.get("group_id")}
+        given = field_asked(found, fields, value.get("metadata"), at)
+        return Record(text_of(value.get("id"), "id", at), at, given=given, word=fingerprint(value))
+    if kind != "trace.span":
+        raise Foreign(at)
+    data = object_or_none(value.get("span_data"), "span_data", at)
+    called = text_of(data.get("type"), "span_data.type", at) == "function"
+    end = iso_time(value.get("ended_at"), "ended_at", at)
+    return Record(
+        trace=text_of(value.get("trace_id"), "trace_id", at),
+        at=at,
+        span=text_of(value.get("id"), "id", at),
+        parent=text_or_none(value.get("parent_id"), "parent_id", at),
+        tool=text_of(data.get("name"), "span_data.name", at) if called else None,
+        start=iso_time(value.get("started_at"), "started_at", at),
+        end=end,
+        failed=value.get("error") is not None,
+        ended=end is not None,
+        output=data.get("output") is not None,
+        word=fingerprint(value),
+    )
+
+
+GENERIC_CALLS = ("tool", "function")
+GENERIC_TYPES = (*GENERIC_CALLS, "agent", "generation", "guardrail", "handoff", "custom")
+
+
+def read_generic_jsonl(value: Any, at: Place, found: Found) -> Iterator[Read]:
+    if not isinstance(value, dict) or not {"trace_id", "span_id", "type"} <= value.keys():
+        raise Foreign(at)
+    if value["type"] not in GENERIC_TYPES:
+        raise Unfit(at, f"type must be one of {', '.join(GENERIC_TYPES)}")
+    trace = text_of(value["trace_id"], "trace_id", at)
+    given = field_given("workflow", value.get("workflow_name"), at) + field_given("group", value.get("group_id"), at)
+    if found.field.startswith("metadata.") and trace not in found.traces:
+        given += field_asked(found, {}, value.get("trace_metadata"), at)
+    end, output = iso_time(value.get("ended_at"), "ended_at", at), value.get("output") is not None
+    yield Record(
+        trace=trace,
+        at=at,
+        span=text_of(value["span_id"], "span_id", at),
+        parent=text_or_none(value.get("parent_id"), "parent_id", at),
+        tool=text_of(value.get("name"), "name", at) if value["type"] in GENERIC_CALLS else None,
+        start=iso_time(value.get("started_at"), "started_at", at),
+        end=end,
+        failed=value.get("error") is not None,
+        ended=end is not None or output,
+        output=output,
+        given=given,
+        word=fingerprint(value),
+    )
+
+
+def read_attest(value: Any, at: Place, found: Found) -> Iterator[Read]:
+    if not isinstance(value, dict) or "steps" not in value or not {"schema_version", "trace_id"} & value.keys():
+        raise Foreign(at)
+    trace = text_of(value.get("trace_id"), "trace_id", at)
+    fields = {"agent": value.get("agent_id"), "conversation": value.get("conversation_id")}
+    yield Record(trace, at, given=field_asked(found, fields, None, at), word=fingerprint(value), whole=True)
+    if "schema_version" not in value:
+        raise Unfit(at, "schema_version must be 1 or 2")
+    steps = list(attest_steps(value, at, iter(range(1, sys.maxsize)), None))
+    spans = {span for _, span, _, _ in steps}
+    for step, span, around, place in steps:
+        parent = step.get("parent_span_id")
+        inside = parent if isinstance(parent, str) and parent in spans else around
+        yield each(attest_record, step, trace, span, inside, place)
+
+
+def attest_steps(trace: Dict[str, Any], at: Place, places: Iterator[int], around: Any) -> Iterator[Tuple[Any, ...]]:
+    """Every step with its span, the span of the step around it, and its place; those of a sub_trace after its own."""
+    if whole_of(trace.get("schema_version", 1)) not in (1, 2):
+        raise Unfit(at, "schema_version must be 1 or 2")
+    if trace.get("steps") is None:
+        raise Unfit(at, "steps must be an array")
+    for step, place in objects_in(trace, at, "steps"):
+        in_trace, id = next(places), text_or_none(step.get("span_id"), "span_id", place)
+        span: Any = in_trace if id is None else id
+        yield step, span, around, place
+        inner = step.get("sub_trace")
+        if inner is not None:
+            yield from attest_steps(object_or_none(inner, "sub_trace", place), place.inside("sub_trace"), places, span)
+
+
+def attest_record(step: Dict[str, Any], trace: str, span: Any, parent: Any, at: Place) -> Record:
+    text_or_none(step.get("parent_span_id"), "parent_span_id", at)
+    if text_of(step.get("type"), "type", at) != "tool_call":
+        return Record(trace, at, span, parent)
+    metadata = object_or_none(step.get("metadata"), "metadata", at)
+    end, result = milliseconds(step.get("ended_at_ms"), "ended_at_ms", at), step.get("result")
+    soft_error = isinstance(result, dict) and result.get("error") is not None
+    return Record(
+        trace=trace,
+        at=at,
+        span=span,
+        parent=parent,
+        tool=text_of(step.get("name"), "name", at),
+        start=milliseconds(step.get("started_at_ms"), "started_at_ms", at),
+        end=end,
+        failed=step.get("error") is not None or soft_error,
+        ended=end is not None or result is not None,
+        output=result is not None,
+        measured_ms=duration_of(metadata.get("duration_ms"), "metadata.duration_ms", at),
+        cost=number_of(metadata.get("cost_usd"), "metadata.cost_usd", at),
+    )
+
+
+OTLP_SPANS = ("resourceSpans", "resource_spans", "batches")
+OTLP_OTHERS = ("resourceMetrics", "resource_metrics", "resourceLogs", "resource_logs")
+OTLP_SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans", "instrumentation_library_spans")
+OTLP_STATUS = {0: False, 1: False, 2: True}
+OTLP_STATUS_NAMES = {"STATUS_CODE_UNSET": False, "STATUS_CODE_OK": False, "STATUS_CODE_ERROR": True}
+OTLP_NAMES = ("gen_ai.tool.name", "tool.name", "traceloop.entity.name")
+OTLP_DEFERRED = "pydantic_ai.tool.deferral.name"
+OTLP_READ = {
+    *("gen_ai.operation.name", "openinference.span.kind", "traceloop.span.kind", *OTLP_NAMES),
+    *("gen_ai.tool.call.id", "gen_ai.conversation.id", "error.type", OTLP_DEFERRED),
+}
+
+
+def read_otlp(value: Any, at: Place, found: Found) -> Iterator[Read]:
+    if isinstance(value, dict) and isinstance(value.get("trace"), dict):
+        value, at = value["trace"], at.inside("trace")
+    if not isinstance(value, dict) or value.keys().isdisjoint(OTLP_SPANS + OTLP_OTHERS):
+        raise Foreign(at)
+    for _ in objects_in(value, at, *OTLP_OTHERS):
+        yield None
+    read = OTLP_READ | ({found.field[9:]} if found.field.startswith("metadata.") else set())
+    for group, group_at in objects_in(value, at, *OTLP_SPANS):
+        resource = object_or_none(group.get("resource"), "resource", group_at)
+        shared, _ = otlp_attributes(resource, group_at.inside("resource"), read)
+        for scope, scope_at in objects_in(group, group_at, *OTLP_SCOPES):
+            for span, span_at in objects_in(scope, scope_at, "spans"):
+                yield each(otlp_record, span, shared, span_at, found, read)
+
+
+def otlp_attributes(holder: Dict[str, Any], at: Place, read: Set[str]) -> Tuple[Dict[str, Any], bool]:
+    """The attributes that are read, and whether any one at all tells of an agent."""
+    found: Dict[str, Any] = {}
+    agentic = False
+    for entry, _ in objects_in(holder, at, "attributes"):
+        key = entry.get("key")
+        if not isinstance(key, str):
+            raise Unfit(at, "an attribute must have a key that is a string")
+        agentic = agentic or key.startswith(("gen_ai.", "openinference.", "traceloop."))
+        if key in read:
+            value = otlp_value(object_or_none(entry.get("value"), "the value of an attribute", at), at)
+            if found.setdefault(key, value) != value:
+                raise Unfit(at, "an attribute is given twice, with two values")
+    return {key: value for key, value in found.items() if value is not None}, agentic
+
+
+def otlp_value(value: Dict[str, Any], at: Place) -> Any:
+    """A string or a whole number; anything else stays what it is, and an empty value is None."""
+    text, number = either(value, at, "stringValue", "string_value"), either(value, at, "intValue", "int_value")
+    if isinstance(number, str) and re.fullmatch("-?[0-9]{1,20}", number):
+        number = int(number)
+    return text if text is not None else number if number is not None else value or None
+
+
+def either(value: Dict[str, Any], at: Place, camel: str, snake: str) -> Any:
+    """The value of a key in one of its two spellings."""
+    one, other = value.get(camel), value.get(snake)
+    if one is not None and other is not None:
+        raise Unfit(at, f"{camel} and {snake} are two spellings of one key; only one may be there")
+    return other if one is None else one
+
+
+def otlp_record(span: Dict[str, Any], resource: Dict[str, Any], at: Place, found: Found, read: Set[str]) -> Record:
+    own, agentic = otlp_attributes(span, at, read)
+    tool = otlp_tool(own, span.get("name"), at)
+    end = unix_nano(either(span, at, "endTimeUnixNano", "end_time_unix_nano"), "endTimeUnixNano", at) or None
+    parent = either(span, at, "parentSpanId", "parent_span_id")
+    call_id = own.get("gen_ai.tool.call.id")
+    given: Tuple[Tuple[str, str], ...] = ()
+    for holder in (own, resource):
+        fields = {"conversation": holder.get("gen_ai.conversation.id") if holder is own else None}
+        given += field_asked(found, fields, holder, at)
+    return Record(
+        trace=text_of(either(span, at, "traceId", "trace_id"), "traceId", at),
+        at=at,
+        span=text_of(either(span, at, "spanId", "span_id"), "spanId", at),
+        parent=None if parent == "" else text_or_none(parent, "parentSpanId", at),
+        tool=tool,
+        start=unix_nano(either(span, at, "startTimeUnixNano", "start_time_unix_nano"), "startTimeUnixNano", at),
+        end=end,
+        failed=otlp_failed(span, at) or "error.type" in own,
+        ended=end is not None,
+        output=True,
+        waits=OTLP_DEFERRED in own,
+        call_id=call_id if isinstance(call_id, str) and call_id not in ("", "<not specified>") else None,
+        given=given,
+        word=fingerprint(span),
+        agentic=agentic or tool is not None,
+    )
+
+
+def otlp_failed(span: Dict[str, Any], at: Place) -> bool:
+    code = object_or_none(span.get("status"), "status", at).get("code")
+    known = OTLP_STATUS_NAMES.get(code) if isinstance(code, str) else OTLP_STATUS.get(whole_of(code) or 0)
+    if known is None or (code is not None and not isinstance(code, str) and whole_of(code) is None):
+        raise Unfit(at, f"status.code must be 0, 1, 2 or one of {', '.join(OTLP_STATUS_NAMES)}")
+    return known
+
+
+def otlp_tool(found: Dict[str, Any], name: Any, at: Place) -> Optional[str]:
+    """The tool of a span that is a call, by any of the conventions; None for every other span."""
+    if name is not None and not isinstance(name, str):
+        raise Unfit(at, "name must be a string")
+    named = name[13:] if name is not None and name.startswith("execute_tool ") else ""
+    operation = found.get("gen_ai.operation.name")
+    called = (
+        operation == "execute_tool"
+        or (found.get("openinference.span.kind") == "TOOL" and "tool.name" in found)
+        or found.get("traceloop.span.kind") == "tool"
+        or (operation is None and (named != "" or (name == "running tool" and "gen_ai.tool.name" in found)))
+    )
+    if not called:
+        return None
+    tool = next((found[key] for key in OTLP_NAMES if key in found), named)
+    if not isinstance(tool, str) or not tool or SURROGATE.search(tool):
+        raise Unfit(at, f"a tool call must name its tool in {listing(OTLP_NAMES)} or as execute_tool NAME")
+    # ADK sums up parallel calls in a span of their kind.
+    return None if tool == "(merged tools)" or name == "execute_tool (merged)" else tool
+
+
+def read_traceix(value: Any, at: Place, _: Found) -> Iterator[Read]:
+    if isinstance(value, dict) and "trajectories" in value:
+        if value["trajectories"] is None:
+            raise Unfit(at, "trajectories must be an array")
+        yield Record("", at)  # a payload without trajectories is a record all the same
+        for trajectory, place in objects_in(value, at, "trajectories"):
+            yield from traceix_trajectory(trajectory, place)
+    elif isinstance(value, dict) and {"test_name", "steps"} <= value.keys():
+        yield from traceix_trajectory(value, at)
+    else:
+        raise Foreign(at)
+
+
+def traceix_trajectory(value: Dict[str, Any], at: Place) -> Iterator[Read]:
+    test = text_of(value.get("test_name"), "test_name", at)
+    if value.get("steps") is None:
+        raise Unfit(at, "steps must be an array")
+    yield Record(test, at, word=fingerprint(value), whole=True)
+    for index, (step, place) in enumerate(objects_in(value, at, "steps")):
+        yield each(traceix_step, step, test, index + 1, place)
+
+
+def traceix_step(step: Dict[str, Any], test: str, number: int, at: Place) -> Record:
+    if "error" not in step:
+        raise Unfit(at, "a step must have the key error; a golden snapshot records no outcome")
+    return Record(
+        trace=test,
+        at=at,
+        span=number,
+        tool=text_of(step.get("tool"), "tool", at),
+        failed=step["error"] is not None,
+        ended=True,
+        output=step.get("result") is not None,
+        measured_ms=duration_of(step.get("latency_ms"), "latency_ms", at),
+    )
+
+
+# Each format: its reader, and the fields that may name the case besides `trace`.
+FORMATS: Dict[str, Tuple[Importer, Tuple[str, ...]]] = {
+    "openai-agents": (read_openai_agents, ("workflow", "group", "metadata.KEY")),
+    "generic-jsonl": (read_generic_jsonl, ("workflow", "group", "metadata.KEY")),
+    "attest": (read_attest, ("agent", "conversation")),
+    "otlp": (read_otlp, ("conversation", "metadata.KEY")),
+    "traceix": (read_traceix, ("test",)),
+}
+# One reads as `trace` what other formats do not have: a name that stays the same from run to run.
+TRACE_FIELDS = ("trace", "test")
+
+
+def gather(documents: Iterable[Tuple[int, Any]], name: str, field: str) -> Found:
+    """All records of a file; raises Refused for a file of another format."""
+    found = Found(field)
+    looks_like: List[str] = []
+    tries = 10_000  # of documents that are of another format; the rest are hardly of yet another
+    for number, (offset, value) in enumerate(documents):
+        if number == IMPORT_NODES.value:  # numbers and strings, one after another, which no bracket shows
+            raise Refused(TOO_MANY_NODES)
+        place = Place(offset)
+        try:
+            for record in FORMATS[name][0](value, place, found):
+                if isinstance(record, Unfit):
+                    found.reject(record)
+                elif record is None:
+                    found.tally(PASSED_OVER)
+                else:
+                    found.tally("known")
+                    gather_record(record, found)
+        except Unfit as unfit:
+            found.reject(unfit)
+        if "known" not in found.counts and tries and not looks_like:
+            tries -= 1
+            looks_like = [other for other in FORMATS if other != name and knows(other, value, place)]
+    if "known" not in found.counts:
+        advice = f"; it looks like {looks_like[0]}" if looks_like else ", nor of any other known format"
+        advice = "; it holds metrics or logs alone" if PASSED_OVER in found.counts else advice
+        raise Refused(f": holds no record of the format {name}{advice}")
+    return found
+
+
+def knows(name: str, value: Any, place: Place) -> bool:
+    """Whether a document is of the format, be it a flawed one."""
+    try:
+        first = next(FORMATS[name][0](value, place, Found("trace")), None)
+    except Unfit as unfit:
+        first = unfit
+    return first is not None and not isinstance(first, Foreign)
+
+
+def gather_record(record: Record, found: Found) -> None:
+    """Add a record to its trace; a repeat counts once or is a problem."""
+    if not record.trace:
+        return
+    trace = found.traces.get(record.trace)
+    if record.whole:
+        found.skipping = trace is not None
+        if trace is not None and record.word not in trace.words:
+            found.refuse(record.at, "a different trace with the same id was recorded before")
+    if found.skipping:
+        found.tally(REPEATED_TRACE, int(record.whole))
+        return
+    if not record.whole:
+        found.tally("records")
+    if trace is None:
+        trace = found.traces[record.trace] = Gathered(record.at)
+    for field, value in record.given:
+        if trace.given.setdefault(field, value) != value:
+            text = f"gives another {printable(field)} than an earlier record of its trace; they must agree"
+            found.refuse(record.at, text)
+    if record.word is not None and record.word in trace.words:
+        found.tally(REPEATED)
+        return
+    trace.words.add(record.word)
+    if record.span is not None:
+        add_span(record, trace, found)
+
+
+def add_span(record: Record, trace: Gathered, found: Found) -> None:
+    index = trace.spans.setdefault(record.span, len(trace.records))
+    if index == len(trace.records):
+        trace.records.append(record)
+        return
+    first = trace.records[index]
+    same = (first.parent, first.tool, first.start) == (record.parent, record.tool, record.start)
+    if same and (first.end is None) != (record.end is None):
+        found.tally(REPEATED)
+        trace.records[index] = either_of(first, record, record if first.end is None else first)
+    else:
+        text = "repeats a span id of its trace with other content; only the end of a span may be recorded later"
+        found.refuse(record.at, text)
+
+
+def either_of(one: Record, other: Record, kept: Record) -> Record:
+    """Two records of one call, at the place of the first: failed or waiting if either is."""
+    return kept._replace(
+        at=one.at,
+        failed=one.failed or other.failed,
+        waits=one.waits or other.waits,
+        agentic=one.agentic or other.agentic,
+    )
+
+
+Nesting = Tuple[List[Optional[int]], List[Optional[int]]]
+
+
+def nest(trace: Gathered) -> Nesting:
+    """By index of record: the call that it is, itself or the one it doubles, and the call around it.
+
+    A call lies in another through whatever spans stand between. Linear, and without recursion.
+    """
+    records, total = trace.records, len(trace.records)
+    calls: List[Optional[int]] = [None] * total
+    around: List[Optional[int]] = [None] * total
+    state = bytearray(total)  # 1: on the way up from the present record, 2: done
+    for index in range(total):
+        way: List[int] = []
+        step: Optional[int] = index
+        while step is not None and not state[step]:
+            state[step] = 1
+            way.append(step)
+            step = trace.spans.get(records[step].parent)
+        if step is not None and state[step] == 1:
+            raise Unfit(records[step].at, "a span lies inside itself, by way of its parents")
+        for inner in reversed(way):
+            state[inner] = 2
+            outer = trace.spans.get(records[inner].parent)
+            call = None if outer is None else calls[outer]
+            around[inner] = call if outer is None or call is not None else around[outer]
+            if records[inner].tool is not None:
+                doubles = outer is not None and is_double(records[inner], records[outer])
+                calls[inner] = call if doubles else inner
+    return calls, around
+
+
+def is_double(inner: Record, outer: Record) -> bool:
+    return inner.call_id is not None and (inner.tool, inner.call_id) == (outer.tool, outer.call_id)
+
+
+def in_order(records: Sequence[Record], nesting: Nesting) -> List[int]:
+    """The calls by start time, then by place in the file, but none before the call around it."""
+    import heapq
+
+    ready: List[Tuple[bool, Any, int]] = []
+    inner: Dict[int, List[Tuple[bool, Any, int]]] = {}
+    start: Any = None
+    for index, (call, around) in enumerate(zip(*nesting)):
+        if call == index:
+            start = start if records[index].start is None else records[index].start
+            turns = ready if around is None else inner.setdefault(around, [])
+            turns.append((start is not None, start or 0, index))
+    heapq.heapify(ready)
+    order: List[int] = []
+    while ready:
+        order.append(heapq.heappop(ready)[2])
+        for turn in inner.pop(order[-1], ()):
+            heapq.heappush(ready, turn)
+    return order
+
+
+def overlapping(order: Sequence[int], records: Sequence[Record], around: Sequence[Optional[int]]) -> List[int]:
+    """The calls that ran beside another that they do not lie in; called with few enough to compare all."""
+
+    def inside(index: int, outer: int) -> bool:
+        step = around[index]
+        while step is not None and step != outer:
+            step = around[step]
+        return step == outer
+
+    timed = [index for index in order if records[index].start is not None and records[index].end is not None]
+    beside: Set[int] = set()
+    for position, one in enumerate(timed):
+        for other in timed[position + 1 :]:
+            overlap = records[one].start < records[other].end and records[other].start < records[one].end
+            if overlap and not inside(one, other) and not inside(other, one):
+                beside |= {one, other}
+    return [index for index in timed if index in beside]
+
+
+def clean(text: str, taken: Dict[str, str], what: str, at: Place) -> str:
+    """A name with the characters that may be written; `taken` holds what each clean name was before."""
+    cleaned = re.sub(NOT_KEPT, "_", text)
+    if not IDENTIFIER.fullmatch(cleaned):
+        raise Unfit(at, f"the {what} must have 1 to 128 characters")
+    if taken.setdefault(cleaned, text) != text:
+        advice = "when all but A-Z a-z 0-9 . : _ - becomes _; they must differ in those"
+        raise Unfit(at, f"two different {what}s become {cleaned} {advice}")
+    return cleaned
+
+
+def call_cost(record: Record, found: Found) -> Optional[str]:
+    """The cost digit for digit, rounded up to six decimals; None, and counted, where money cannot say it."""
+    cost = record.cost
+    if cost is None:
+        return None
+    exponent = cost.as_tuple().exponent
+    if 0 <= cost < 10**9 and isinstance(exponent, int):
+        if not -6 <= exponent <= 0:
+            # Neither EXACT, which refuses to round, nor the caller's context.
+            step = Decimal("0.000001") if exponent < 0 else Decimal(1)
+            cost = cost.quantize(step, "ROUND_CEILING", Context(prec=120))
+        text = plain_money(cost.copy_abs())
+        if MONEY.fullmatch(text):
+            return text
+    found.tally(NO_COST)
+    return None
+
+
+def call_duration(record: Record, found: Found) -> Optional[int]:
+    """From start to end in milliseconds, rounded up; None, and counted, where that says nothing."""
+    duration, backwards = record.measured_ms, record.measured_ms is not None and record.measured_ms < 0
+    if record.start is not None and record.end is not None:
+        duration, backwards = -int((record.start - record.end) // 1_000_000), record.end < record.start
+    if duration is None:
+        found.tally(NOT_TIMED)
+    elif backwards:
+        found.tally(BACKWARDS)
+    elif duration > BOUNDS["duration_ms"].value:
+        found.tally(TOO_LONG)
+    else:
+        return duration
+    return None
+
+
+def call_status(record: Record, found: Found, no_output: bool) -> str:
+    if record.waits:
+        return PENDING
+    if record.failed:
+        return FAILED
+    if not record.ended:
+        return PENDING
+    if not record.output:
+        found.tally("without output")
+    return SUCCEEDED if record.output or no_output else PENDING
+
+
+def shape_calls(trace: Gathered, found: Found, options: Dict[str, str], tools: Dict[str, str]) -> List[Call]:
+    """The calls of one trace as they are written; raises Unfit when they cannot be."""
+    nesting = nest(trace)
+    records = list(trace.records)
+    for index, call in enumerate(nesting[0]):
+        if call is not None and call != index:
+            found.tally(REPEATED)
+            records[call] = either_of(records[call], records[index], records[call])
+    order = in_order(records, nesting)
+    if len(order) > BOUNDS["calls"].value:
+        raise Unfit(
+            trace.at, f"the trace holds {counted(len(order), 'call')}, and at most {BOUNDS['calls']} can be written"
+        )
+    ids: Dict[str, str] = {}
+    calls: Dict[int, Call] = {}
+    for index in order:
+        record = records[index]
+        span = record.span if isinstance(record.span, str) else f"step-{record.span}"
+        calls[index] = Call(
+            id=clean(span, ids, "call id", record.at),
+            tool=clean(str(record.tool), tools, "tool name", record.at),
+            status=call_status(record, found, "--no-output" in options),
+            cost_usd=call_cost(record, found),
+            duration_ms=call_duration(record, found),
+        )
+    if len(ids) < len(calls):
+        raise Unfit(trace.at, "the id of a call must not look like the step-N of a call without one")
+    beside = [] if "--overlap" in options else overlapping(order, records, nesting[1])
+    if beside:
+        named = listing([f"{calls[index].id} ({calls[index].tool})" for index in beside])
+        advice = "--overlap start-order accepts them in order of their start"
+        raise Unfit(trace.at, f"the calls {named} ran in parallel, but a trace is serial; {advice}")
+    found.tally(REPLACED, sum(before != cleaned for cleaned, before in ids.items()))
+    for status in STATUSES:
+        found.tally(status, sum(call.status == status for call in calls.values()))
+    return list(calls.values())
+
+
+def is_agentic(record: Record) -> bool:
+    return record.agentic
+
+
+def shape_traces(found: Found, options: Dict[str, str]) -> List[Trace]:
+    """The traces as they are written, in order of their first records; problems join those of `found`."""
+    traced, field = found.traces.items(), found.field
+    kept = {id: trace for id, trace in traced if not trace.records or any(map(is_agentic, trace.records))}
+    found.tally(LEFT_OUT, len(found.traces) - len(kept))
+    if found.traces and not kept:
+        raise Refused(": holds no trace of an agent: no tool call, no gen_ai., openinference. or traceloop. attribute")
+    if len(kept) > BOUNDS["traces"].value:
+        most = f"and at most {BOUNDS['traces']} can be written; import fewer at once"
+        raise Refused(f": holds {counted(len(kept), 'trace')}, {most}")
+    cases: Dict[str, str] = {}
+    tools: Dict[str, str] = {}
+    traces: List[Trace] = []
+    for id, trace in kept.items():
+        try:
+            case = id if field in TRACE_FIELDS else trace.given.get(field)
+            if case is None:
+                raise Unfit(trace.at, f"the trace has no {printable(field)}; every trace must, or another --case-id")
+            if case in cases.values():
+                raise Unfit(trace.at, "another trace has the same case id; import one, or choose another --case-id")
+            case = clean(case, cases, "case id", trace.at)
+            traces.append(Trace(case, tuple(shape_calls(trace, found, options, tools))))
+        except Unfit as unfit:
+            found.reject(unfit)
+    for names in (cases, tools):
+        found.tally(REPLACED, sum(before != cleaned for cleaned, before in names.items()))
+    return traces
+
+
+# What is counted on the way: the noun, and what the note says of so many.
+NOT_TIMED = ("call", "without a start or an end: no duration")
+BACKWARDS = ("call", "with an end before the start: no duration")
+TOO_LONG = ("call", f"of more than {BOUNDS['duration_ms']}: no duration")
+NO_COST = ("cost", "left out: money cannot say it")
+REPEATED = ("record", "of a span recorded before: counted once")
+REPEATED_TRACE = ("trace", "recorded before, word for word: counted once")
+LEFT_OUT = ("trace", "left out: no tool call and no attribute of an agent")
+PASSED_OVER = ("resource", "of metrics or logs: passed over")
+REPLACED = ("name", "with characters replaced by _ (of tools, cases and calls)")
+NOTES = (REPEATED, REPEATED_TRACE, LEFT_OUT, PASSED_OVER, REPLACED, NOT_TIMED, BACKWARDS, TOO_LONG, NO_COST)
+
+
+def import_notes(found: Found, name: str, traces: Sequence[Trace], options: Dict[str, str]) -> List[str]:
+    """What standard error says of an import: a line of counts, and one for whatever a reader should know."""
+    count: Dict[Any, int] = {**dict.fromkeys(("records", *STATUSES), 0), **found.counts}
+    calls = sum(len(trace.calls) for trace in traces)
+    others = count["records"] - count.get(REPEATED, 0) - calls
+    lines = [
+        f"{counted(count['records'], 'record')}: {counted(len(traces), 'trace')}, {counted(calls, 'call')} "
+        f"({', '.join(f'{count[status]:,} {status}' for status in STATUSES)}), "
+        f"{counted(others, 'record')} that {'is no call' if others == 1 else 'are no calls'}"
+    ]
+    fields = FORMATS[name][1]
+    if found.field == "trace" and fields != ("test",):
+        others_named = listing(fields)
+        lines.append(f"note: trace ids change with every run; --case-id can name a case by {others_named}")
+    silent = count.get("without output", 0)
+    if silent:
+        advice = "counted as succeeded" if "--no-output" in options else "pending unless --no-output succeeded is given"
+        lines.append(f"note: {counted(silent, 'call')} ended without an error and without an output: {advice}")
+    return lines + [f"note: {counted(count[note], note[0])} {note[1]}" for note in NOTES if note in count]
+
+
+def import_traces(path: str, name: str, options: Dict[str, str]) -> Tuple[bytes, List[str]]:
+    """A file -> the bytes of its observed traces, and what to say of them; raises InputError."""
+    text, shown = "", printable(path)
+    field = options.get("--case-id", "trace")
+    try:
+        text = import_text(path)
+        found = gather(import_documents(text), name, field)
+        traces = [] if found.problems else shape_traces(found, options)
+    except Unfit as unfit:
+        found = Found(field)
+        found.reject(unfit)
+    except json.JSONDecodeError as error:
+        # What ends too early is reported where it ends, not after the blank lines that follow.
+        if error.pos >= len(text.rstrip(BLANK)) or error.msg.startswith("Expecting ','"):
+            error.pos = len(text[: error.pos].rstrip(BLANK))
+        raise InputError([shown + syntax_problem(text, error)]) from None
+    except Refused as refused:
+        raise InputError([f"{shown}{refused}"]) from None
+    if found.problems:
+        places = sorted((line_of(text, at), problem) for at, problem in found.problems)
+        hidden = [""] * found.counts.get("hidden", 0)
+        raise InputError([f"{shown}:{line}: {problem}" for line, problem in places] + hidden)
+    data = json_bytes([{"id": trace.id, "calls": [report_call(call) for call in trace.calls]} for trace in traces])
+    problems: List[str] = []
+    accept(problems, f"{shown}: the traces cannot be written", lambda: data, read_observed)
+    if problems:
+        raise InputError(problems)
+    return data, import_notes(found, name, traces, options)
+
+
 # ---- command line: options, exit codes -----------------------------------------------------------
 
 
@@ -1677,6 +2723,22 @@ def run_snapshot(options: Dict[str, str]) -> int:
     return EXIT_REPORTED
 
 
+def run_import(options: Dict[str, str]) -> int:
+    name, path = options["FORMAT"], options["FILE"]
+    fields = ("trace", *FORMATS[name][1])
+    field = options.get("--case-id", "trace")
+    named = "metadata.KEY" if field.startswith("metadata.") and field != "metadata." else field
+    if named not in fields:
+        key = ", with a key of its metadata for KEY" if "metadata.KEY" in fields else ""
+        raise Failure(f"--case-id must be one of {', '.join(fields)} for {name}{key}")
+    output = report_output("list of traces", options)
+    refuse_clashes([path], [output])
+    data, lines = import_traces(path, name, options)
+    deliver([output._replace(data=data)])
+    say([f"{NAME}: {line}" for line in lines])
+    return EXIT_REPORTED
+
+
 OUTPUT_OPTION = Option("--output", "FILE", "write there, whole or not at all, instead of to standard output")
 
 CHECK = Command(
@@ -1704,6 +2766,7 @@ exit status:
 
 further commands, each with a --help of its own:
   snapshot   write expected workflows that recorded traces pass
+  import     turn another tool's trace file into recorded traces
 """,
 )
 
@@ -1723,8 +2786,30 @@ exit status:
 """,
 )
 
+IMPORT = Command(
+    "import",
+    (
+        Option("FORMAT", "", "what wrote the file", required=True, choices=tuple(FORMATS)),
+        Option("FILE", "", "the file to import; - is standard input", required=True),
+    ),
+    (
+        Option("--case-id", "FIELD", "the field of a trace that names its case (default: trace)"),
+        Option(
+            "--overlap", "ORDER", "accept calls that ran in parallel, in order of their start", choices=("start-order",)
+        ),
+        Option(
+            "--no-output", "STATUS", "count an ended call without error and output as succeeded", choices=("succeeded",)
+        ),
+        OUTPUT_OPTION,
+    ),
+    run_import,
+    "Turn a trace file of another tool into observed traces, without arguments, outputs or other content.",
+    "fields for --case-id, besides trace:\n"
+    + "".join(f"  {name:14} {', '.join(FORMATS[name][1])}\n" for name in FORMATS),
+)
+
 # Every command by its first word; the check has none.
-COMMANDS = {command.name: command for command in (CHECK, SNAPSHOT)}
+COMMANDS = {command.name: command for command in (CHECK, SNAPSHOT, IMPORT)}
 
 COMMON_OPTIONS = (
     Option("--version", "", "show the version and the SHA-256 of this script's own bytes"),

@@ -1308,7 +1308,7 @@ class CommandLine(ImportTestCase):
         self.assertTrue(run.stderr.startswith(b"agent_trace_audit: error: -:1:3: not valid JSON"), run.stderr)
 
     def test_the_check_does_not_load_what_importing_needs(self) -> None:
-        plain = "import __future__, sys, json, decimal, contextlib, io, os, re, stat, typing; "
+        plain = "import __future__, sys, json, decimal, contextlib, gc, io, os, re, stat, typing; "
         code = plain + "before = set(sys.modules); import agent_trace_audit; print(sorted(set(sys.modules) - before))"
         run = subprocess.run([sys.executable, "-c", code], cwd=HERE.parent, stdout=subprocess.PIPE, check=True)
         self.assertEqual(run.stdout.split(), [b"['agent_trace_audit']"])
@@ -1342,3 +1342,35 @@ class SixthFormat(unittest.TestCase):
         found = product.gather(enumerate(lines), "csvlike", "job")
         traces = product.shape_traces(found, {})
         self.assertEqual((traces[0].id, [call.tool for call in traces[0].calls]), ("j", ["a", "b"]))
+
+
+class EndToEnd(unittest.TestCase):
+    """Recorded, imported, snapshotted, gated: green on its own run and red on a changed one."""
+
+    SUITES = (
+        ("openai-agents", "b_fail_then_retry_ok.jsonl", ["--case-id", "workflow"]),
+        ("openai-agents", "g_many_traces_interleaved.jsonl", ["--overlap", "start-order", "--no-output", "succeeded"]),
+        ("generic-jsonl", "1_all_types_ok.jsonl", ["--case-id", "group"]),
+        ("attest", "v1_nested_agents.json", ["--case-id", "agent"]),
+        ("otlp", "pydantic_ai_fail_retry.jsonl", ["--case-id", "conversation"]),
+        ("traceix", "run_many_trajectories.json", ["--no-output", "succeeded"]),
+    )
+
+    def test_every_format_goes_straight_into_the_gate(self) -> None:
+        self.assertEqual(set(product.FORMATS), {name for name, _, _ in self.SUITES})
+        for name, recording, options in self.SUITES:
+            with self.subTest(recording), tempfile.TemporaryDirectory() as folder:
+                traces, workflows = str(Path(folder, "traces.json")), str(Path(folder, "workflows.json"))
+                source = str(RECORDINGS / name / recording)
+                self.assertEqual(0, command("import", name, source, *options, "--output", traces).status)
+                snapshot = command("snapshot", traces, "--budget-headroom", "10", "--output", workflows)
+                self.assertEqual((0, "", ""), snapshot)
+                gate = ("--expected", workflows, "--observed", traces, "--fail-on-errors")
+                self.assertEqual((0, ""), (command(*gate).status, command(*gate).err))
+                recorded = json.loads(Path(traces).read_text("ascii"))
+                changed = next(trace for trace in recorded if trace["calls"])
+                changed["calls"].append({**changed["calls"][-1], "id": "one-more"})
+                Path(traces).write_text(json.dumps(recorded), encoding="ascii")
+                red = command(*gate)
+                self.assertEqual(2, red.status)
+                self.assertIn(f"FAIL {changed['id']} ", red.err)

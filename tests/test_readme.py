@@ -17,6 +17,13 @@ import agent_trace_audit as product
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+RECORDINGS = {
+    "openai-agents": "a_two_sequential_ok.jsonl",
+    "generic-jsonl": "1_all_types_ok.jsonl",
+    "attest": "v1_nested_agents.json",
+    "otlp": "semconv_success.jsonl",
+    "traceix": "run_success.json",
+}
 FILES = ("agent_trace_audit.py", "workflows.example.json", "traces.example.json")
 
 
@@ -113,6 +120,36 @@ class Commands(unittest.TestCase):
         printed = self.shell(f"mkdir kept; ARTIFACTS=kept; (\n{step}\n); echo $?")
         self.assertEqual("2", printed.splitlines()[-1])
         self.assertEqual("fail", json.loads(Path(self.folder, "kept", "report.json").read_text("ascii"))["verdict"])
+
+    def test_the_import_commands_run_on_recordings(self) -> None:
+        formats = set()
+        for command in re.findall(r"^    (python agent_trace_audit.py import \S+ .*)$", README, re.MULTILINE):
+            name, file = command.split()[3:5]
+            formats.add(name)
+            with self.subTest(name):
+                shutil.copy(ROOT / "tests" / "recordings" / name / RECORDINGS[name], Path(self.folder, file))
+                printed = self.shell(command)
+                self.assertRegex(printed, r"\Aagent_trace_audit: \d+ records?: 1 trace, [1-9]")
+                self.assertNotIn("error: ", printed)
+                traces = Path(self.folder, "traces.json").read_bytes()
+                self.assertEqual(1, len(product.read_observed(product.read_json(traces), [])))
+        self.assertEqual(set(product.FORMATS), formats)
+
+    def test_the_further_format_is_one_function_and_one_line(self) -> None:
+        section = README.partition("### A further format\n")[2].partition("\n## ")[0]
+        code = "\n".join(line[4:] for line in section.splitlines() if line.startswith("    ") or not line)
+        function, line = code.split('"mine": ')
+        scope = dict(vars(product))
+        exec("from __future__ import annotations\n" + function, scope)  # noqa: S102
+        product.FORMATS["mine"] = eval(line.strip().rstrip(","), scope)  # noqa: S307
+        self.addCleanup(product.FORMATS.pop, "mine")
+        record = {"run": "r1", "id": "s1", "tool": "look up", "at": "2026-01-05T10:00:00Z", "job": "nightly"}
+        Path(self.folder, "mine.json").write_text(json.dumps(record), encoding="utf-8")
+        data, _ = product.import_traces(str(Path(self.folder, "mine.json")), "mine", {"--case-id": "job"})
+        (trace,) = json.loads(data)
+        self.assertEqual(
+            ("nightly", "look_up", "succeeded"), (trace["id"], *(trace["calls"][0][key] for key in ("tool", "status")))
+        )
 
     def test_the_steps_for_ci_servers_use_options_that_exist(self) -> None:
         known = {option.flag for command in product.COMMANDS.values() for option in command.options}
