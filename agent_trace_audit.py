@@ -43,6 +43,7 @@ import io
 import json
 import os
 import re
+import signal
 import stat
 from decimal import Context, Decimal, DecimalException, DivisionByZero, Inexact, InvalidOperation, Overflow
 from typing import (
@@ -210,7 +211,8 @@ def printable(text: str) -> str:
 
 def quoted_key(key: str) -> str:
     """A document's key as a message may show it: escaped, and cut so that a key cannot carry content."""
-    return f'"{printable(key)[:40]}"'
+    escaped = printable(key).replace('"', '\\"')
+    return f'"{escaped[:40]}"'
 
 
 def member_path(path: str, key: str) -> str:
@@ -257,7 +259,7 @@ def reason(error: Exception) -> str:
 
 def decode(data: bytes) -> str:
     """UTF-8 bytes -> text without the one byte order mark that is tolerated."""
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff") or data[:2].count(0) == 1:
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff") or (len(data) > 1 and data[:2].count(0) == 1):
         raise Refused(": not UTF-8: it looks like UTF-16, which PowerShell's > writes; save it as UTF-8")
     try:
         text = data.decode("utf-8")
@@ -375,7 +377,9 @@ def syntax_problem(text: str, error: json.JSONDecodeError) -> str:
         if text[position : position + 1] == closing:
             position, words = len(before) - 1, "Illegal trailing comma"
     advice = next((ours for theirs, ours in SYNTAX_ADVICE if words.startswith(theirs)), "expected a value")
-    if not text[position:].strip(" \t\r\n"):
+    if words.startswith("Expecting ','") and re.match("[0-9][0-9.xXeE]", text[position - 1 : position + 1]):
+        advice = "expected a number such as 0, 0.5 or 2e3"
+    elif not text[position:].strip(" \t\r\n"):
         advice = "the document ends too early"
     return f"{line_and_column(text, position)}: not valid JSON: {advice}"
 
@@ -493,7 +497,9 @@ def array_of(read_item: Reader, bound: Bound, least: int = 0) -> Reader:
 
 def object_of(keys: Dict[str, Key]) -> Reader:
     """A reader of objects with these keys and no others; it gives every key's value or default."""
-    names = ", ".join(keys)
+    needed = ", ".join(name for name, key in keys.items() if key.required)
+    optional = ", ".join(name for name, key in keys.items() if not key.required)
+    names = f"{needed}, and optionally {optional}" if optional else needed
     defaults = {name: key.default for name, key in keys.items()}
     required = {name for name, key in keys.items() if key.required}
 
@@ -501,14 +507,14 @@ def object_of(keys: Dict[str, Key]) -> Reader:
         refuse_own_keys(value, path, problems)
         for name in value:
             if name not in keys and not SURROGATE.search(name):
-                refuse(problems, path, f"unknown key {quoted_key(name)}; the keys are {names}")
+                refuse(problems, path, f"unknown key {quoted_key(name)}; the keys are: {names}")
         for name in keys:
             if name in required and name not in value:
                 refuse(problems, path, f"missing key {quoted_key(name)}")
 
     def read(value: Any, path: str, problems: List[str]) -> Any:
         if not isinstance(value, dict):
-            refuse_value(problems, path, f"must be an object with the keys {names}", value)
+            refuse_value(problems, path, f"must be an object with the keys: {names}", value)
             return defaults
         if isinstance(value, RepeatedKeys) or not required <= value.keys() <= keys.keys():
             refuse_keys(value, path, problems)
@@ -824,7 +830,7 @@ def judge_allowed_tools(expects: Dict[str, Any], run: Run) -> Check:
         return Check(PASS, evidence)
     got = listing([f"{call.tool} in {call.status} call {call.id}" for call in wrong])
     tools = listing(list(dict.fromkeys(allowed)), BOUNDS["tools"].value)
-    return Check(FAIL, evidence, f"expected only {tools or 'no tool at all'}, got {got}")
+    return Check(FAIL, evidence, f"expected {f'only {tools}' if tools else 'no call of any tool'}, got {got}")
 
 
 def judge_no_pending_calls(expects: Dict[str, Any], run: Run) -> Check:
@@ -1201,6 +1207,8 @@ def audit(expected: bytes, observed: bytes) -> Dict[str, Any]:
     a decimal string in US dollars, time is whole milliseconds. Raises InputError when either
     document is refused; its `problems` name the documents `expected` and `observed`.
     """
+    if not (isinstance(expected, bytes) and isinstance(observed, bytes)):
+        raise TypeError("audit takes the bytes of two JSON files")
     return with_headroom(lambda: audit_inputs(("expected", lambda: expected), ("observed", lambda: observed)))
 
 
@@ -1330,10 +1338,11 @@ def stage(output: Output, cleanup: contextlib.ExitStack) -> Callable[[], None]:
 def stage_replace(
     target: str, data: bytes, found: Optional[os.stat_result], cleanup: contextlib.ExitStack
 ) -> Callable[[], None]:
-    """Write beside the target, then rename: it is whole or as it was."""
+    """Write beside the target, then rename: it is whole or as it was, also when a later output fails."""
     if found and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, "it is write-protected")
-    beside = os.path.join(os.path.dirname(target), f".{NAME}.{os.urandom(8).hex()}.tmp")
+    name = f".{NAME}.{os.urandom(8).hex()}"
+    beside, old = (os.path.join(os.path.dirname(target), name + ending) for ending in (".tmp", ".old.tmp"))
     cleanup.callback(remove, beside)
     # Until it has the permissions of the file that it replaces, nobody else may look into it.
     mode = 0o600 if found else 0o666
@@ -1342,7 +1351,25 @@ def stage_replace(
         os.fsync(file.fileno())
     if found:
         keep_permissions(beside, found)
-    return lambda: os.replace(beside, target)
+
+    def replace() -> None:
+        if found:
+            cleanup.callback(remove, old)
+            with contextlib.suppress(OSError):  # a file system without hard links
+                os.link(target, old)
+        cleanup.push(lambda error, *_: put_back(target, old, found is not None) if error else None)
+        os.replace(beside, target)
+
+    return replace
+
+
+def put_back(target: str, old: str, existed: bool) -> None:
+    """Undo a replacement: the old file under its name again, or no file where there was none."""
+    if existed:
+        with contextlib.suppress(OSError):
+            os.replace(old, target)
+    else:
+        remove(target)
 
 
 def stage_append(path: str, data: bytes, cleanup: contextlib.ExitStack) -> Callable[[], None]:
@@ -1435,8 +1462,11 @@ def cost_budget(total: Decimal, percent: int) -> Optional[str]:
     return text if MONEY.fullmatch(text) else None
 
 
-def expect_run(trace: Trace, percent: Optional[int], notes: List[str]) -> Dict[str, Any]:
-    """The case that a trace passes; budgets for what is measured in every call, when a headroom is given."""
+def expect_run(trace: Trace, percent: Optional[int], unpriced: List[str]) -> Dict[str, Any]:
+    """The case that a trace passes; budgets for what is measured in every call, when a headroom is given.
+
+    The id of a trace that costs more than money can say joins `unpriced`.
+    """
     run = run_of(trace)
     case: Dict[str, Any] = {
         "id": trace.id,
@@ -1448,7 +1478,7 @@ def expect_run(trace: Trace, percent: Optional[int], notes: List[str]) -> Dict[s
     if percent is not None and not run.cost_usd.unknown_calls:
         budget = cost_budget(run.cost_usd.known_total, percent)
         if budget is None:
-            notes.append(f"{trace.id}: max_cost_usd is left out: it would need more than 9 digits before the point")
+            unpriced.append(trace.id)
         else:
             case["max_cost_usd"] = budget
     if percent is not None and not run.tool_ms.unknown_calls:
@@ -1456,9 +1486,9 @@ def expect_run(trace: Trace, percent: Optional[int], notes: List[str]) -> Dict[s
     return case
 
 
-def snapshot(traces: Sequence[Trace], percent: Optional[int], notes: List[str]) -> bytes:
+def snapshot(traces: Sequence[Trace], percent: Optional[int], unpriced: List[str]) -> bytes:
     """A workflows file for recorded traces; raises Refused when it would be beyond the bounds of an input."""
-    data = json_bytes({"cases": [expect_run(trace, percent, notes) for trace in traces]})
+    data = json_bytes({"cases": [expect_run(trace, percent, unpriced) for trace in traces]})
     read_json(data)
     return data
 
@@ -1545,24 +1575,32 @@ def markdown_table(rows: Sequence[str], limit: int) -> str:
     return "".join(text)
 
 
-def markdown(report: Dict[str, Any]) -> bytes:
-    """The verdict with its counts, the failing and the unknown cases, and the passing ones folded away."""
+def markdown_head(report: Dict[str, Any]) -> str:
     totals = report["totals"]
-    failing: List[str] = []
-    passing: List[str] = []
-    for case in report["cases"]:
-        rows = passing if case["verdict"] == PASS else failing
-        rows.append(markdown_row(case["verdict"].upper(), case["id"], case["group"], failing_checks(case)))
-    failing += [markdown_row("UNKNOWN-CASE", case["id"], None, [UNEXPECTED]) for case in report["unknown_cases"]]
     calls, cost, time = totals["calls"], totals["cost_usd"], totals["tool_ms"]
-    head = (
+    text = (
         f"## {NAME}: {report['verdict']}, {counts_line(report)}\n\n"
         f"{counted(calls['total'], 'call')}: {calls[SUCCEEDED]} succeeded, {calls[FAILED]} failed, "
         f"{calls[PENDING]} pending. Known cost {cost['known_total']} USD (not known for "
         f"{counted(cost['unknown_calls'], 'call')}), known tool time {time['known_total']:,} ms "
         f"(not known for {counted(time['unknown_calls'], 'call')}).\n"
     )
-    text = head + ("\n" + markdown_table(failing, MARKDOWN_LIMIT - 1_000) if failing else "")
+    if report["warnings"]:
+        text += f"\nThe report holds {counted(len(report['warnings']), 'warning')} about expectations.\n"
+    return text
+
+
+def markdown(report: Dict[str, Any]) -> bytes:
+    """The verdict with its counts, the failing and the unknown cases, and the passing ones folded away."""
+    failing: List[str] = []
+    passing: List[str] = []
+    for case in report["cases"]:
+        rows = passing if case["verdict"] == PASS else failing
+        rows.append(markdown_row(case["verdict"].upper(), case["id"], case["group"], failing_checks(case)))
+    failing += [markdown_row("UNKNOWN-CASE", case["id"], None, [UNEXPECTED]) for case in report["unknown_cases"]]
+    text = markdown_head(report)
+    if failing:
+        text += "\n" + markdown_table(failing, MARKDOWN_LIMIT - len(text) - 1_000)
     if passing:
         opening = f"\n<details><summary>{counted(len(passing), 'case')} passed</summary>\n\n"
         closing = "\n</details>\n"
@@ -2711,15 +2749,16 @@ def run_snapshot(options: Dict[str, str]) -> int:
         problems += [name + problem for problem in unfit]
     if problems:
         raise InputError(problems)
-    notes: List[str] = []
+    unpriced: List[str] = []
     try:
-        data = snapshot(traces, percent, notes)
+        data = snapshot(traces, percent, unpriced)
     except Refused as refused:
         raise Failure(
             f"{name}: the workflows of these traces would be refused{refused}; give fewer at a time"
         ) from None
     deliver([output._replace(data=data)])
-    say(notes)
+    if unpriced:
+        say([f"{NAME}: note: max_cost_usd is left out for {listing(unpriced)}: it needs more digits than money has"])
     return EXIT_REPORTED
 
 
@@ -2920,4 +2959,6 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
 if __name__ == "__main__":
     # The inputs are bounded and the process is short: looking for garbage costs more than it frees.
     gc.disable()
+    # A job that is cancelled cleans up like one that is interrupted.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main())

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
+import subprocess
 import unittest
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
@@ -12,7 +14,7 @@ from xml.etree import ElementTree
 
 import agent_trace_audit as product
 
-from .support import FAILING, ROOT, Json, ProcessCase, call, case, to_bytes, trace, traces, workflows
+from .support import FAILING, ROOT, Json, ProcessCase, call, case, environment, to_bytes, trace, traces, workflows
 
 HOSTILE = [
     "plain",
@@ -286,11 +288,35 @@ class Files(ProcessCase):
                 self.assertEqual(b"kept", Path(self.directory, "r.json").read_bytes())
                 self.assertFalse([name for name in self.names() if name.endswith(".tmp")])
 
-    def test_markdown_is_cut_back_when_the_report_fails(self) -> None:
-        path = self.put("m.md", b"before\n")
-        with open("/dev/full", "wb") as full:
-            self.assert_no_statement(self.check("--markdown", "m.md", stdout=full), "the report cannot be written")
-        self.assertEqual(b"before\n", path.read_bytes())
+    def test_no_output_stays_when_the_report_fails(self) -> None:
+        words = ("--junit-xml", "j.xml", "--markdown", "m.md")
+        for before in ({}, {"j.xml": b"old xml", "m.md": b"old\n"}):
+            for name, data in before.items():
+                os.chmod(str(self.put(name, data)), 0o640)
+            with self.subTest(before=before), open("/dev/full", "wb") as full:
+                self.assert_no_statement(self.check(*words, stdout=full), "the report cannot be written")
+                self.assert_no_statement(self.check(*words, "--output", "/dev/full"), "the report cannot be written")
+                self.assertEqual(sorted([*before, "traces.json", "workflows.json"]), self.names())
+                for name, data in before.items():
+                    path = self.directory / name
+                    self.assertEqual((data, 0o640), (path.read_bytes(), path.stat().st_mode & 0o777))
+
+    def test_a_cancelled_run_leaves_nothing(self) -> None:
+        os.mkfifo(str(self.directory / "fifo"))
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self.put("m.md", b"old")
+            words = self.command(
+                *("--expected", "workflows.json", "--observed", "traces.json", "--output", "fifo"),
+                *("--junit-xml", "j.xml", "--markdown", "m.md"),
+            )
+            process = subprocess.Popen(words, cwd=str(self.directory), env=environment(), stderr=subprocess.PIPE)
+            while not (self.directory / "j.xml").exists():  # then it waits for a reader of the pipe
+                self.assertIsNone(process.poll())
+            process.send_signal(number)
+            _, error = process.communicate(timeout=60)
+            self.assertEqual((1, b"agent_trace_audit: error: interrupted\n"), (process.returncode, error))
+            self.assertEqual(["fifo", "m.md", "traces.json", "workflows.json"], self.names())
+            self.assertEqual(b"old", (self.directory / "m.md").read_bytes())
 
     def test_a_hostile_example_end_to_end(self) -> None:
         cases = [case(f"r{number}", group=group) for number, group in enumerate(HOSTILE)]

@@ -117,7 +117,7 @@ class Commands(unittest.TestCase):
         (step,) = blocks("sh")
         for name in ("workflows", "traces"):
             shutil.copy(ROOT / f"{name}.example.json", Path(self.folder, f"{name}.json"))
-        printed = self.shell(f"mkdir kept; ARTIFACTS=kept; (\n{step}\n); echo $?")
+        printed = self.shell(f"mkdir kept; export ARTIFACTS=kept; (set -e\n{step}\n); echo $?")
         self.assertEqual("2", printed.splitlines()[-1])
         self.assertEqual("fail", json.loads(Path(self.folder, "kept", "report.json").read_text("ascii"))["verdict"])
 

@@ -99,12 +99,10 @@ class Cases(unittest.TestCase):
                 self.assertEqual(wanted, {key: value for key, value in case.items() if key.startswith("max_")})
 
     def test_a_cost_beyond_money_is_left_out_and_said(self) -> None:
-        notes: List[str] = []
+        unpriced: List[str] = []
         recorded = product.read_observed([trace(calls=[call(cost_usd="999999999")])], [])
-        self.assertNotIn("max_cost_usd", json.loads(product.snapshot(recorded, 1, notes))["cases"][0])
-        self.assertEqual(1, len(notes))
-        self.assertIn("r1", notes[0])
-        self.assertIn("max_cost_usd", notes[0])
+        self.assertNotIn("max_cost_usd", json.loads(product.snapshot(recorded, 1, unpriced))["cases"][0])
+        self.assertEqual(["r1"], unpriced)
 
     def test_random_traces_pass_their_own_snapshot(self) -> None:
         for seed in range(200):
@@ -154,6 +152,15 @@ class SnapshotCommand(ProcessCase):
         done = self.snapshot("-", "--output", "made.json", input=traces())
         self.assertEqual((0, b"", b""), (done.returncode, done.stdout, done.stderr))
         self.assert_report(self.run_words("--expected", "made.json", "--observed", "traces.json", "--fail-on-errors"))
+
+    def test_the_note_on_a_cost_beyond_money_is_no_command(self) -> None:
+        rich = [call(cost_usd="999999999.999999")]
+        self.put("traces.json", traces(*(trace(f"::error::{number}", rich) for number in range(30))))
+        done = self.snapshot("traces.json", "--budget-headroom", "1")
+        lines = done.stderr.decode("ascii").splitlines()
+        self.assertEqual((0, 1), (done.returncode, len(lines)))
+        self.assertTrue(lines[0].startswith("agent_trace_audit: note: max_cost_usd is left out for ::error::0, "))
+        self.assertIn("24 more", lines[0])
 
     def test_a_pending_call_is_refused_with_its_place(self) -> None:
         calls = [call("c1"), call("c2", status="pending")]
