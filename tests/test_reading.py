@@ -350,6 +350,22 @@ class Syntax(unittest.TestCase):
                 (problem,) = problems(EXPECTED, text.encode("utf-8"))
                 self.assertEqual(f"observed:{place}: not valid JSON: ", problem[: len(place) + 27])
 
+    def test_what_would_be_right(self) -> None:
+        for text, words in (
+            ("[1 2]", "expected ',' between members"),
+            *(
+                (f"[{number}]", "expected a number such as 0, 0.5 or 2e3")
+                for number in ("01", "1.", "1e", "0x1", "1.e3", "2E")
+            ),
+            ("[1x]", "expected ',' between members"),
+            ("{'a': 1}", "expected a key in double quotes"),
+            ("[1,]", "expected no ',' before the closing bracket"),
+            ("[1] 2", "expected nothing after the document"),
+        ):
+            with self.subTest(text):
+                (problem,) = problems(text.encode("ascii"))
+                self.assertIn(f"not valid JSON: {words}", problem)
+
     def test_unfinished_text(self) -> None:
         # Where an unfinished text is wrong is a matter of taste; that it is, is not.
         for text in (
