@@ -357,7 +357,7 @@ class Syntax(unittest.TestCase):
                 (f"[{number}]", "expected a number such as 0, 0.5 or 2e3")
                 for number in ("01", "1.", "1e", "0x1", "1.e3", "2E")
             ),
-            ("[1x]", "expected ',' between members"),
+            ('["a"x]', "expected ',' between members"),
             ("{'a': 1}", "expected a key in double quotes"),
             ("[1,]", "expected no ',' before the closing bracket"),
             ("[1] 2", "expected nothing after the document"),
