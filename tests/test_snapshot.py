@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import random
 import unittest
@@ -208,8 +210,11 @@ class SnapshotCommand(ProcessCase):
             ),
             ["traces.json", "--budget-headroom"],
         ):
-            with self.subTest(words):
-                self.assert_no_statement(self.snapshot(*words))
+            output, error = io.StringIO(), io.StringIO()
+            with self.subTest(words), contextlib.redirect_stdout(output), contextlib.redirect_stderr(error):
+                self.assertEqual(1, product.main(["snapshot", *words]))
+                self.assertEqual("", output.getvalue())
+                self.assertRegex(error.getvalue(), "\\Aagent_trace_audit: error: [ -~]+\n\\Z")
 
     def test_help(self) -> None:
         done = self.snapshot("--help")
