@@ -2809,6 +2809,12 @@ further commands, each with a --help of its own:
 """,
 )
 
+COMMAND_STATUSES = """
+exit status:
+  0  what was asked for was written in full
+  1  nothing was written: wrong usage, a refused input, an output that could not be written
+"""
+
 SNAPSHOT = Command(
     "snapshot",
     (Option("FILE", "FILE", "the recorded traces; - is standard input", required=True),),
@@ -2818,17 +2824,13 @@ SNAPSHOT = Command(
     ),
     run_snapshot,
     "Write expected workflows that the given traces pass, to be edited by hand.",
-    """\
-exit status:
-  0  the workflows were written in full
-  1  nothing was written: wrong usage, a refused input, an output that could not be written
-""",
+    COMMAND_STATUSES,
 )
 
 IMPORT = Command(
     "import",
     (
-        Option("FORMAT", "", "what wrote the file", required=True, choices=tuple(FORMATS)),
+        Option("FORMAT", "", f"what wrote the file: {', '.join(FORMATS)}", required=True, choices=tuple(FORMATS)),
         Option("FILE", "", "the file to import; - is standard input", required=True),
     ),
     (
@@ -2844,7 +2846,8 @@ IMPORT = Command(
     run_import,
     "Turn a trace file of another tool into observed traces, without arguments, outputs or other content.",
     "fields for --case-id, besides trace:\n"
-    + "".join(f"  {name:14} {', '.join(FORMATS[name][1])}\n" for name in FORMATS),
+    + "".join(f"  {name:14} {', '.join(FORMATS[name][1])}\n" for name in FORMATS)
+    + COMMAND_STATUSES,
 )
 
 # Every command by its first word; the check has none.
@@ -2857,8 +2860,7 @@ COMMON_OPTIONS = (
 
 
 def usage(option: Option) -> str:
-    value = "|".join(option.choices) or option.value
-    return option.flag if option.flag == value else f"{option.flag} {value}".strip()
+    return f"{option.flag} {'|'.join(option.choices) or option.value}".strip()
 
 
 def help_text(command: Command) -> str:
@@ -2866,12 +2868,14 @@ def help_text(command: Command) -> str:
     import textwrap
 
     synopsis = [usage(option) if option.required else f"[{usage(option)}]" for option in command.options]
-    words = [command.name, *map(usage, command.arguments), *synopsis]
+    words = [command.name, *(argument.flag for argument in command.arguments), *synopsis]
     lines = [f"usage: {NAME}.py {' '.join(filter(None, words))}", "", command.about, "", "options:"]
-    for option in command.arguments + command.options + COMMON_OPTIONS:
-        use = f"  {usage(option)}".ljust(28)
-        lines += textwrap.wrap(option.help, 98, initial_indent=f"{use} ", subsequent_indent=" " * 29)
-    return "\n".join([*lines, "", command.notes])
+    rows = [(argument.flag, argument.help) for argument in command.arguments]
+    rows += [(usage(option), option.help) for option in command.options + COMMON_OPTIONS]
+    for use, text in rows:
+        first, rest = f"  {use}".ljust(29), " " * 29
+        lines += textwrap.wrap(text, 98, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+    return "\n".join([*lines, "", command.notes.lstrip("\n")])
 
 
 def version_text(_: Command) -> str:
