@@ -264,7 +264,10 @@ def decode(data: bytes) -> str:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise Refused(f": not UTF-8: byte {error.start + 1:,} is not valid there; save it as UTF-8") from None
+        place = f"byte {error.start + 1:,}, in line {data.count(10, 0, error.start) + 1:,}"
+        if error.end == len(data) and error.reason == "unexpected end of data":
+            raise Refused(f": not UTF-8: the file is cut off within a character at {place}") from None
+        raise Refused(f": not UTF-8: {place}, is not valid there; save it as UTF-8") from None
     return text[1:] if text.startswith("\ufeff") else text
 
 
@@ -1908,15 +1911,18 @@ def objects_in(value: Dict[str, Any], at: Place, *names: str) -> Iterator[Tuple[
             yield entry, place
 
 
+# Keeps 100 characters exactly; beyond the exponents of Decimal, rounds up to infinity, or to more than nothing.
+ANY_NUMBER = Context(prec=120, rounding="ROUND_CEILING", traps=[])
+
+
 def number_of(value: Any, what: str, at: Place) -> Optional[Decimal]:
     """A JSON number exactly, None for null."""
     if value is None:
         return None
     text = value.text if isinstance(value, Written) else str(value) if type(value) is int else ""
-    if text[-1:].isdigit() and len(text) <= BOUNDS["number"].value:
-        with contextlib.suppress(DecimalException):
-            return EXACT.create_decimal(text)
-    raise Unfit(at, f"{what} must be a number of at most {BOUNDS['number']}, or null")
+    if not text[-1:].isdigit() or len(text) > BOUNDS["number"].value:
+        raise Unfit(at, f"{what} must be a number of at most {BOUNDS['number']}, or null")
+    return ANY_NUMBER.create_decimal(text)
 
 
 def milliseconds(value: Any, what: str, at: Place) -> Any:
@@ -1943,7 +1949,7 @@ def duration_of(value: Any, what: str, at: Place) -> Optional[int]:
     bound = BOUNDS["duration_ms"].value
     if not 0 <= number <= bound:
         return -1 if number < 0 else bound + 1
-    return int(number.to_integral_value("ROUND_CEILING", EXACT))
+    return int(number.to_integral_value("ROUND_CEILING", ANY_NUMBER))
 
 
 def iso_time(value: Any, what: str, at: Place) -> Optional[int]:
@@ -2055,14 +2061,17 @@ GENERIC_TYPES = (*GENERIC_CALLS, "agent", "generation", "guardrail", "handoff", 
 
 
 def read_generic_jsonl(value: Any, at: Place, found: Found) -> Iterator[Read]:
-    if not isinstance(value, dict) or not {"trace_id", "span_id", "type"} <= value.keys():
+    missing = {"trace_id", "span_id", "type"} - value.keys() if isinstance(value, dict) else ()
+    if not isinstance(value, dict) or len(missing) > 1:
         raise Foreign(at)
+    if missing:
+        raise Unfit(at, f"a span must have trace_id, span_id and type; it has no {''.join(missing)}")
     if value["type"] not in GENERIC_TYPES:
         raise Unfit(at, f"type must be one of {', '.join(GENERIC_TYPES)}")
     trace = text_of(value["trace_id"], "trace_id", at)
     given = field_given("workflow", value.get("workflow_name"), at) + field_given("group", value.get("group_id"), at)
     if found.field.startswith("metadata.") and trace not in found.traces:
-        given += field_asked(found, {}, value.get("trace_metadata"), at)
+        given += field_asked(found, {}, object_or_none(value.get("trace_metadata"), "trace_metadata", at), at)
     end, output = iso_time(value.get("ended_at"), "ended_at", at), value.get("output") is not None
     yield Record(
         trace=trace,
@@ -2141,10 +2150,9 @@ OTLP_STATUS = {0: False, 1: False, 2: True}
 OTLP_STATUS_NAMES = {"STATUS_CODE_UNSET": False, "STATUS_CODE_OK": False, "STATUS_CODE_ERROR": True}
 OTLP_NAMES = ("gen_ai.tool.name", "tool.name", "traceloop.entity.name")
 OTLP_DEFERRED = "pydantic_ai.tool.deferral.name"
-OTLP_READ = {
-    *("gen_ai.operation.name", "openinference.span.kind", "traceloop.span.kind", *OTLP_NAMES),
-    *("gen_ai.tool.call.id", "gen_ai.conversation.id", "error.type", OTLP_DEFERRED),
-}
+# What tells a call from other spans: of another type, it must not make a call vanish.
+OTLP_KINDS = ("gen_ai.operation.name", "openinference.span.kind", "traceloop.span.kind")
+OTLP_READ = {*OTLP_KINDS, *OTLP_NAMES, "gen_ai.tool.call.id", "gen_ai.conversation.id", "error.type", OTLP_DEFERRED}
 
 
 def read_otlp(value: Any, at: Place, found: Found) -> Iterator[Read]:
@@ -2174,6 +2182,8 @@ def otlp_attributes(holder: Dict[str, Any], at: Place, read: Set[str]) -> Tuple[
         agentic = agentic or key.startswith(("gen_ai.", "openinference.", "traceloop."))
         if key in read:
             value = otlp_value(object_or_none(entry.get("value"), "the value of an attribute", at), at)
+            if value is not None and key in OTLP_KINDS:
+                text_of(value, key, at)
             if found.setdefault(key, value) != value:
                 raise Unfit(at, "an attribute is given twice, with two values")
     return {key: value for key, value in found.items() if value is not None}, agentic
@@ -2182,7 +2192,9 @@ def otlp_attributes(holder: Dict[str, Any], at: Place, read: Set[str]) -> Tuple[
 def otlp_value(value: Dict[str, Any], at: Place) -> Any:
     """A string or a whole number; anything else stays what it is, and an empty value is None."""
     text, number = either(value, at, "stringValue", "string_value"), either(value, at, "intValue", "int_value")
-    if isinstance(number, str) and re.fullmatch("-?[0-9]{1,20}", number):
+    if isinstance(number, str):
+        if not re.fullmatch("-?[0-9]{1,20}", number):
+            raise Unfit(at, "intValue must be a whole number, as a number or a string of digits")
         number = int(number)
     return text if text is not None else number if number is not None else value or None
 
@@ -2200,7 +2212,7 @@ def otlp_record(span: Dict[str, Any], resource: Dict[str, Any], at: Place, found
     tool = otlp_tool(own, span.get("name"), at)
     end = unix_nano(either(span, at, "endTimeUnixNano", "end_time_unix_nano"), "endTimeUnixNano", at) or None
     parent = either(span, at, "parentSpanId", "parent_span_id")
-    call_id = own.get("gen_ai.tool.call.id")
+    call_id = own.get("gen_ai.tool.call.id") if tool else None
     given: Tuple[Tuple[str, str], ...] = ()
     for holder in (own, resource):
         fields = {"conversation": holder.get("gen_ai.conversation.id") if holder is own else None}
@@ -2217,7 +2229,7 @@ def otlp_record(span: Dict[str, Any], resource: Dict[str, Any], at: Place, found
         ended=end is not None,
         output=True,
         waits=OTLP_DEFERRED in own,
-        call_id=call_id if isinstance(call_id, str) and call_id not in ("", "<not specified>") else None,
+        call_id=None if call_id in (None, "", "<not specified>") else text_of(call_id, "gen_ai.tool.call.id", at),
         given=given,
         word=fingerprint(span),
         agentic=agentic or tool is not None,
@@ -2255,8 +2267,8 @@ def otlp_tool(found: Dict[str, Any], name: Any, at: Place) -> Optional[str]:
 
 def read_traceix(value: Any, at: Place, _: Found) -> Iterator[Read]:
     if isinstance(value, dict) and "trajectories" in value:
-        if value["trajectories"] is None:
-            raise Unfit(at, "trajectories must be an array")
+        if value["trajectories"] is None or "steps" in value:
+            raise Unfit(at, "trajectories must be an array, in a record without steps of its own")
         yield Record("", at)  # a payload without trajectories is a record all the same
         for trajectory, place in objects_in(value, at, "trajectories"):
             yield from traceix_trajectory(trajectory, place)
@@ -2380,7 +2392,7 @@ def add_span(record: Record, trace: Gathered, found: Found) -> None:
         found.tally(REPEATED)
         trace.records[index] = either_of(first, record, record if first.end is None else first)
     else:
-        text = "repeats a span id of its trace with other content; only the end of a span may be recorded later"
+        text = "repeats a span id of its trace; only a record word for word the same, or the end of a span, may follow"
         found.refuse(record.at, text)
 
 
@@ -2491,7 +2503,7 @@ def call_cost(record: Record, found: Found) -> Optional[str]:
         if not -6 <= exponent <= 0:
             # Neither EXACT, which refuses to round, nor the caller's context.
             step = Decimal("0.000001") if exponent < 0 else Decimal(1)
-            cost = cost.quantize(step, "ROUND_CEILING", Context(prec=120))
+            cost = cost.quantize(step, "ROUND_CEILING", ANY_NUMBER)
         text = plain_money(cost.copy_abs())
         if MONEY.fullmatch(text):
             return text
@@ -2533,7 +2545,7 @@ def shape_calls(trace: Gathered, found: Found, options: Dict[str, str], tools: D
     records = list(trace.records)
     for index, call in enumerate(nesting[0]):
         if call is not None and call != index:
-            found.tally(REPEATED)
+            found.tally(DOUBLED)
             records[call] = either_of(records[call], records[index], records[call])
     order = in_order(records, nesting)
     if len(order) > BOUNDS["calls"].value:
@@ -2558,7 +2570,9 @@ def shape_calls(trace: Gathered, found: Found, options: Dict[str, str], tools: D
     if beside:
         named = listing([f"{calls[index].id} ({calls[index].tool})" for index in beside])
         advice = "--overlap start-order accepts them in order of their start"
-        raise Unfit(trace.at, f"the calls {named} ran in parallel, but a trace is serial; {advice}")
+        raise Unfit(
+            records[beside[0]].at, f"calls ran in parallel with others: {named}; a trace is serial, and {advice}"
+        )
     found.tally(REPLACED, sum(before != cleaned for cleaned, before in ids.items()))
     for status in STATUSES:
         found.tally(status, sum(call.status == status for call in calls.values()))
@@ -2599,23 +2613,24 @@ def shape_traces(found: Found, options: Dict[str, str]) -> List[Trace]:
 
 
 # What is counted on the way: the noun, and what the note says of so many.
-NOT_TIMED = ("call", "without a start or an end: no duration")
-BACKWARDS = ("call", "with an end before the start: no duration")
+NOT_TIMED = ("call", "without times: no duration")
+BACKWARDS = ("call", "with a negative duration: left out")
 TOO_LONG = ("call", f"of more than {BOUNDS['duration_ms']}: no duration")
 NO_COST = ("cost", "left out: money cannot say it")
 REPEATED = ("record", "of a span recorded before: counted once")
+DOUBLED = ("record", "of the same call as the span around it: counted once")
 REPEATED_TRACE = ("trace", "recorded before, word for word: counted once")
 LEFT_OUT = ("trace", "left out: no tool call and no attribute of an agent")
 PASSED_OVER = ("resource", "of metrics or logs: passed over")
 REPLACED = ("name", "with characters replaced by _ (of tools, cases and calls)")
-NOTES = (REPEATED, REPEATED_TRACE, LEFT_OUT, PASSED_OVER, REPLACED, NOT_TIMED, BACKWARDS, TOO_LONG, NO_COST)
+NOTES = (REPEATED, DOUBLED, REPEATED_TRACE, LEFT_OUT, PASSED_OVER, REPLACED, NOT_TIMED, BACKWARDS, TOO_LONG, NO_COST)
 
 
 def import_notes(found: Found, name: str, traces: Sequence[Trace], options: Dict[str, str]) -> List[str]:
     """What standard error says of an import: a line of counts, and one for whatever a reader should know."""
     count: Dict[Any, int] = {**dict.fromkeys(("records", *STATUSES), 0), **found.counts}
     calls = sum(len(trace.calls) for trace in traces)
-    others = count["records"] - count.get(REPEATED, 0) - calls
+    others = count["records"] - count.get(REPEATED, 0) - count.get(DOUBLED, 0) - calls
     lines = [
         f"{counted(count['records'], 'record')}: {counted(len(traces), 'trace')}, {counted(calls, 'call')} "
         f"({', '.join(f'{count[status]:,} {status}' for status in STATUSES)}), "
@@ -2831,7 +2846,7 @@ IMPORT = Command(
     "import",
     (
         Option("FORMAT", "", f"what wrote the file: {', '.join(FORMATS)}", required=True, choices=tuple(FORMATS)),
-        Option("FILE", "", "the file to import; - is standard input", required=True),
+        Option("FILE", "FILE", "the file to import; - is standard input", required=True),
     ),
     (
         Option("--case-id", "FIELD", "the field of a trace that names its case (default: trace)"),
@@ -2903,20 +2918,25 @@ def read_options(command: Command, words: Sequence[str]) -> Dict[str, str]:
     # A fixed width keeps argparse from loading half a dozen modules to ask the terminal for one.
     plain = functools.partial(argparse.HelpFormatter, width=80)
     parser = Parser(prog=NAME, usage="", add_help=False, allow_abbrev=False, formatter_class=plain)
-    for argument in command.arguments:
-        parser.add_argument(argument.flag, action="append", nargs="?")
     for option in command.options + COMMON_OPTIONS:
         if option.value:
             parser.add_argument(option.flag, dest=option.flag, action="append")
         else:
             parser.add_argument(option.flag, dest=option.flag, action="append_const", const="")
-    # argparse's own short options could be joined, and differently from one Python to the next.
-    parsed, strange = parser.parse_known_args(["--help" if word == "-h" else word for word in words])
-    given = {flag: values for flag, values in vars(parsed).items() if values and values != [None]}
+    # Short options that could be joined, arguments between options and what follows -- are read differently from one
+    # Python to the next, so argparse is shown none of them.
+    plain_words = list(words)
+    end = plain_words.index("--") if "--" in plain_words else len(plain_words)
+    parsed, others = parser.parse_known_args(["--help" if word == "-h" else word for word in plain_words[:end]])
+    given: Dict[str, List[str]] = {flag: values for flag, values in vars(parsed).items() if values}
     if not SHOWN.keys().isdisjoint(given):
         return dict.fromkeys(given, "")
+    strange = [word for word in others if word.startswith("-") and word != "-"]
+    arguments = [word for word in others if word not in strange] + plain_words[end + 1 :]
+    strange += arguments[len(command.arguments) :]
     if strange:
         parser.error(f"unrecognized arguments: {' '.join(strange)}")
+    given.update({argument.flag: [word] for argument, word in zip(command.arguments, arguments)})
     for option in command.arguments + command.options:
         check_option(option, given.get(option.flag, []), parser.error)
     return {flag: values[0] for flag, values in given.items()}

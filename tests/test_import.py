@@ -541,6 +541,25 @@ def time_vectors() -> List[Tuple[str, int]]:
     ]
 
 
+class Endings(ImportTestCase):
+    def test_a_file_that_ends_within_a_character(self) -> None:
+        data = json.dumps(SMALLEST["traceix"]).encode("utf-8")
+        text = self.refused("traceix", data + b'\n{"test_name": "Zo\xc3')
+        self.assertRegex(text, r"^: not UTF-8: the file is cut off within a character at byte [\d,]+, in line 2$")
+        text = self.refused("traceix", data + b'\n"\xc3("\n')
+        self.assertRegex(text, r"^: not UTF-8: byte [\d,]+, in line 2, is not valid there")
+
+    def test_a_span_that_lacks_one_key_is_told_which(self) -> None:
+        for key in ("trace_id", "span_id", "type"):
+            record = generic("a", 1, 2)
+            del record[key]
+            self.assertIn(f"it has no {key}", self.refused("generic-jsonl", [record]))
+
+    def test_a_payload_with_steps_of_its_own(self) -> None:
+        both = {**traceix(traceix_step()), "trajectories": []}
+        self.assertIn("trajectories must be an array", self.refused("traceix", [both]))
+
+
 class Values(ImportTestCase):
     """What is read must be what the format says."""
 
@@ -644,6 +663,10 @@ class Values(ImportTestCase):
             ("-1", None),
             ("1e99", None),
             ("0e99", "0"),
+            ("1e9999999", None),
+            ("-1e9999999", None),
+            ("1e-9999999", "0.000001"),
+            ("1e99999999999999999999", None),
             ("null", None),
         ):
             content = json.dumps(attest(step(metadata={"cost_usd": "C"}))).replace('"C"', written)
@@ -834,7 +857,9 @@ class Calls(ImportTestCase):
                     self.assertEqual(sorted(ids(accepted)), ["a", "b"])
                     if wanted:
                         text = self.refused("openai-agents", records)
-                        self.assertRegex(text, r"^:1: the calls [ab] \(look\) and [ab] \(look\) ran in parallel")
+                        self.assertRegex(
+                            text, r"^:[12]: calls ran in parallel with others: [ab] \(look\) and [ab] \(look\);"
+                        )
                         self.assertIn("--overlap start-order", text)
                     else:
                         self.accepted("openai-agents", records)
@@ -955,7 +980,7 @@ class Calls(ImportTestCase):
         self.assertIn("1 call of more than 3,600,000 milliseconds", result.err)
         result = self.load("generic-jsonl", [generic("a", T + "00.000000002Z", T + "00.000000001Z")])
         self.assertNotIn("duration_ms", result.traces[0]["calls"][0])
-        self.assertIn("1 call with an end before the start", result.err)
+        self.assertIn("1 call with a negative duration: left out", result.err)
 
 
 class Traces(ImportTestCase):
@@ -1094,7 +1119,7 @@ class Traces(ImportTestCase):
         inner = attest(step(2, 3), step(2, 4, span_id="y", parent_span_id="nowhere"))
         caller = step(type="agent_call", span_id="agent", parent_span_id="outer", sub_trace=inner)
         trace = attest(step(1, 9, span_id="outer"), caller)
-        self.assertIn("step-3 (look) and y (look) ran", self.refused("attest", [trace]))
+        self.assertIn("in parallel with others: step-3 (look) and y (look);", self.refused("attest", [trace]))
         self.assertEqual(ids(self.accepted("attest", [trace], *START_ORDER)), ["outer", "step-3", "y"])
         late = attest(step(5, 9, span_id="outer"), caller)
         self.assertEqual(ids(self.accepted("attest", [late], *START_ORDER)), ["outer", "step-3", "y"])
@@ -1129,7 +1154,7 @@ class Traces(ImportTestCase):
                 "--case-id can name a case by workflow, group and metadata.KEY",
                 "agent_trace_audit: note: 1 call ended without an error and without an output: "
                 "pending unless --no-output succeeded is given",
-                "agent_trace_audit: note: 1 call without a start or an end: no duration",
+                "agent_trace_audit: note: 1 call without times: no duration",
             ],
         )
 
@@ -1169,6 +1194,41 @@ class Otlp(ImportTestCase):
             with self.subTest(name, attributes=attributes):
                 traces = self.accepted("otlp", [otlp(otlp_span("a", 1, 2, name=name, attributes=attributes))])
                 self.assertEqual([call["tool"] for call in traces[0]["calls"]], [] if wanted is None else [wanted])
+
+    def test_what_tells_a_call_is_text_or_refused(self) -> None:
+        good = otlp_span("a", 1, 2)
+        operation, span_kind, traceloop = "gen_ai.operation.name", "openinference.span.kind", "traceloop.span.kind"
+        for key, also in (
+            (operation, {"gen_ai.tool.name": "refund"}),
+            (span_kind, {"tool.name": "refund"}),
+            (traceloop, {"traceloop.entity.name": "refund"}),
+            ("gen_ai.tool.call.id", {operation: "execute_tool", "gen_ai.tool.name": "refund"}),
+            ("gen_ai.tool.name", {operation: "execute_tool"}),
+        ):
+            values: Tuple[Dict[str, Any], ...] = (
+                {"intValue": "5"},
+                {"boolValue": True},
+                {"arrayValue": {"values": []}},
+                {"stringValue": 5},
+            )
+            for value in values:
+                wrong = otlp_span("b", 3, 4, name="execute_tool refund", attributes=also)
+                wrong["attributes"].append({"key": key, "value": value})
+                with self.subTest(key, value=value):
+                    text = self.refused("otlp", json.dumps(otlp(good)) + "\n" + json.dumps(otlp(wrong)))
+                    self.assertTrue(text.startswith(":2: "), text)
+
+    def test_an_empty_attribute_is_not_given(self) -> None:
+        span = otlp_span("a", 1, 2, name="execute_tool look", attributes={})
+        span["attributes"].append({"key": "gen_ai.operation.name", "value": {}})
+        self.assertEqual(["a"], ids(self.accepted("otlp", [otlp(span)])))
+
+    def test_whole_numbers_of_attributes(self) -> None:
+        span = otlp_span("a", 1, 2)
+        span["attributes"].append({"key": "gen_ai.conversation.id", "value": {"intValue": "12"}})
+        self.assertEqual("12", self.accepted("otlp", [otlp(span)], "--case-id", "conversation")[0]["id"])
+        span["attributes"][-1]["value"] = {"intValue": "no digits"}
+        self.assertIn("intValue must be a whole number", self.refused("otlp", [otlp(span)]))
 
     def test_spellings(self) -> None:
         span = otlp_span("a", 1, 2)
@@ -1244,6 +1304,9 @@ class CommandLine(ImportTestCase):
         for words, message in (
             ((), "FORMAT is required"),
             (("otlp",), "FILE is required"),
+            (("otlp", ""), "FILE must not be empty"),
+            (("otlp", "--", path, path), "unrecognized arguments"),
+            (("otlp", "-x", path), "unrecognized arguments: -x"),
             (("json", path), "FORMAT must be one of openai-agents, generic-jsonl, attest, otlp, traceix"),
             (("otlp", path, "--overlap", "end-order"), "--overlap must be one of start-order"),
             (("otlp", path, "--no-output", "failed"), "--no-output must be one of succeeded"),
@@ -1306,6 +1369,22 @@ class CommandLine(ImportTestCase):
         )
         self.assertEqual((run.returncode, run.stdout), (1, b""))
         self.assertTrue(run.stderr.startswith(b"agent_trace_audit: error: -:1:3: not valid JSON"), run.stderr)
+
+    def test_options_stand_anywhere(self) -> None:
+        path, target = (str(self.directory / name) for name in ("in", "out"))
+        Path(path).write_text(json.dumps(SMALLEST["otlp"]), encoding="utf-8")
+        option = ("--output", target)
+        for words in (
+            (*option, "otlp", path),
+            ("otlp", *option, path),
+            ("otlp", path, *option),
+            ("otlp", *option, "--overlap", "start-order", path),
+            ("otlp", *option, "--", path),
+            (*option, "--", "otlp", path),
+        ):
+            with self.subTest(words):
+                self.assertEqual(0, command("import", *words).status)
+                os.unlink(target)
 
     def test_nothing_is_loaded_before_a_command_needs_it(self) -> None:
         late = ("argparse", "datetime", "difflib", "fractions", "hashlib", "textwrap", "xml")

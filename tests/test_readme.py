@@ -160,7 +160,7 @@ class Commands(unittest.TestCase):
             self.assertIn("python -I agent_trace_audit.py", step)
 
     def test_the_module_example_runs(self) -> None:
-        (example,) = blocks("python")
+        (example,) = (block for block in blocks("python") if "agent_trace_audit" in block)
         Path(self.folder, "example.py").write_text(example, encoding="utf-8")
         self.assertEqual(example.rpartition("# ")[2], self.shell("python example.py"))
 
