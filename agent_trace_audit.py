@@ -296,7 +296,7 @@ def count_nodes(bones: bytes) -> int:
     return 1 + bones.count(b",") + filled
 
 
-class Fraction(NamedTuple):
+class NumberText(NamedTuple):
     """A JSON number written with a point or an exponent, kept as written: it never becomes a float."""
 
     text: str
@@ -317,9 +317,9 @@ def keep_int(text: str) -> int:
     return int(text)
 
 
-def keep_fraction(text: str) -> Fraction:
+def keep_number_text(text: str) -> NumberText:
     check_number(text)
-    return Fraction(text)
+    return NumberText(text)
 
 
 def check_number(text: str) -> None:
@@ -360,7 +360,7 @@ def parse_json(text: str) -> Any:
     decoder = json.JSONDecoder(
         object_pairs_hook=keep_object,
         parse_int=keep_int,
-        parse_float=keep_fraction,
+        parse_float=keep_number_text,
         parse_constant=refuse_constant,
     )
     try:
@@ -558,7 +558,7 @@ def exact_whole(value: Any) -> Optional[int]:
     """The value of a JSON number that is whole, exactly: 2000, 2000.0 and 2e3 are the same; None for all else."""
     if type(value) is int:  # not isinstance: true and false are no numbers here
         return value
-    if not isinstance(value, Fraction):
+    if not isinstance(value, NumberText):
         return None
     try:
         number = EXACT.create_decimal(value.text)
@@ -1936,9 +1936,9 @@ def milliseconds(value: Any, what: str, at: Place) -> Any:
         raise Unfit(at, f"{what} must be a point in time in milliseconds")
     if exponent >= -6:
         return int(number.scaleb(6, EXACT))
-    from fractions import Fraction as Ratio
+    from fractions import Fraction
 
-    return Ratio(number) * 1_000_000
+    return Fraction(number) * 1_000_000
 
 
 def duration_of(value: Any, what: str, at: Place) -> Optional[int]:
@@ -1985,7 +1985,7 @@ def whole_of(value: Any) -> Optional[int]:
     """The value of a JSON number that is whole."""
     if isinstance(value, Written):
         short = value.text[-1:].isdigit() and len(value.text) <= BOUNDS["number"].value
-        return exact_whole(Fraction(value.text)) if short else None
+        return exact_whole(NumberText(value.text)) if short else None
     return exact_whole(value)
 
 
