@@ -61,13 +61,12 @@ from typing import (
     Set,
     TextIO,
     Tuple,
-    TypeVar,
     Union,
 )
 
 __all__ = ["InputError", "audit"]
 
-# ---- constants: every number and word that the contract fixes -----------------------------------
+# ---- constants: the bounds and words of the inputs and the report ---------------------------------
 
 NAME = "agent_trace_audit"
 VERSION = "1.0.0"
@@ -186,11 +185,15 @@ class Check(NamedTuple):
 
 
 class InputError(ValueError):
-    """A refused input; `problems` lists every message, each starting with the name of its document."""
+    """A refused input; `problems` lists every message, each starting with the name of its document.
 
-    def __init__(self, problems: Sequence[str]) -> None:
+    `more` is how many are left out, where listing all would fill the memory.
+    """
+
+    def __init__(self, problems: Sequence[str], more: int = 0) -> None:
         super().__init__("\n".join(problems))
         self.problems = list(problems)
+        self.more = more
 
 
 class Refused(Exception):
@@ -211,8 +214,10 @@ def printable(text: str) -> str:
 
 def quoted_key(key: str) -> str:
     """A document's key as a message may show it: escaped, and cut so that a key cannot carry content."""
-    escaped = printable(key).replace('"', '\\"')
-    return f'"{escaped[:40]}"'
+    shown = key[:40]
+    while len(escaped := printable(shown).replace('"', '\\"')) > 40:  # never cut within an escape
+        shown = shown[:-1]
+    return f'"{escaped}"'
 
 
 def member_path(path: str, key: str) -> str:
@@ -296,10 +301,11 @@ def count_nodes(bones: bytes) -> int:
     return 1 + bones.count(b",") + filled
 
 
-class NumberText(NamedTuple):
-    """A JSON number written with a point or an exponent, kept as written: it never becomes a float."""
+class NumberText:
+    """A number kept as written: with a point or an exponent it never becomes a float."""
 
-    text: str
+    def __init__(self, text: str) -> None:
+        self.text = text
 
 
 class RepeatedKeys(Dict[str, Any]):
@@ -1156,9 +1162,6 @@ def build_report(expected: Document, observed: Document) -> Dict[str, Any]:
     }
 
 
-T = TypeVar("T")
-
-
 def accept(
     problems: List[str], name: str, read: Callable[[], bytes], check: Callable[[Any, List[str]], Any]
 ) -> Document:
@@ -1188,7 +1191,7 @@ def audit_inputs(
     return build_report(cases, traces)
 
 
-def with_headroom(function: Callable[[], T]) -> T:
+def with_headroom(function: Callable[[], Dict[str, Any]]) -> Dict[str, Any]:
     """Call again with a higher recursion limit when the caller's leaves too little for 32 levels."""
     try:
         return function()
@@ -1312,13 +1315,16 @@ def refuse_clashes(inputs: Sequence[str], outputs: Sequence[Output]) -> None:
         if any(same_file(found, other) for other in taken):
             raise Failure(f"{output.option} names an input; name a file that is not read")
         for other in outputs[:index]:
-            alike = output.path == other.path == "-" or (found is None and same_path(output.path, other.path))
+            alike = output.path == other.path or (found is None and same_path(output.path, other.path))
             if alike or same_file(found, identity(other.path, 1)):
                 raise Failure(f"{other.option} and {output.option} name one file; name two")
 
 
 def same_path(one: str, other: str) -> bool:
-    return os.path.normcase(os.path.realpath(one)) == os.path.normcase(os.path.realpath(other))
+    """Whether two paths to a file that is not there yet name one; `-` is no path."""
+    return "-" not in (one, other) and os.path.normcase(os.path.realpath(one)) == os.path.normcase(
+        os.path.realpath(other)
+    )
 
 
 def stage(output: Output, cleanup: contextlib.ExitStack) -> Callable[[], None]:
@@ -1356,11 +1362,13 @@ def stage_replace(
         keep_permissions(beside, found)
 
     def replace() -> None:
-        if found:
-            cleanup.callback(remove, old)
-            with contextlib.suppress(OSError):  # a file system without hard links
-                os.link(target, old)
+        cleanup.callback(remove, old)
         cleanup.push(lambda error, *_: put_back(target, old, found is not None) if error else None)
+        if found:
+            try:
+                os.link(target, old)
+            except OSError:  # a file system without hard links
+                os.replace(target, old)
         os.replace(beside, target)
 
     return replace
@@ -1705,6 +1713,7 @@ class Gathered:
         self.at = at
         self.records: List[Record] = []
         self.spans: Dict[Any, int] = {}  # span -> its index in `records`
+        self.completed: Set[Any] = set()  # spans whose start and end were recorded one by one
         self.words: Set[Optional[bytes]] = set()
         self.given: Dict[str, str] = {}
 
@@ -1736,15 +1745,8 @@ class Found:
         self.refuse(unfit.at, str(unfit))
 
 
-class Written:
-    """A number that is no plain integer, NaN included, kept as written: most of them are never looked at."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-
 def keep_short_int(text: str) -> Any:
-    return int(text) if len(text) <= BOUNDS["number"].value else Written(text)
+    return int(text) if len(text) <= BOUNDS["number"].value else NumberText(text)
 
 
 def blanks_end(text: str, position: int) -> int:
@@ -1769,7 +1771,7 @@ def import_documents(text: str) -> Iterator[Tuple[int, Any]]:
         return members
 
     decode_any = json.JSONDecoder(
-        object_pairs_hook=keep_members, parse_int=keep_short_int, parse_float=Written, parse_constant=Written
+        object_pairs_hook=keep_members, parse_int=keep_short_int, parse_float=NumberText, parse_constant=NumberText
     ).raw_decode
 
     def decode_one(text: str, position: int) -> Tuple[Any, int]:
@@ -1919,7 +1921,7 @@ def number_of(value: Any, what: str, at: Place) -> Optional[Decimal]:
     """A JSON number exactly, None for null."""
     if value is None:
         return None
-    text = value.text if isinstance(value, Written) else str(value) if type(value) is int else ""
+    text = value.text if isinstance(value, NumberText) else str(value) if type(value) is int else ""
     if not text[-1:].isdigit() or len(text) > BOUNDS["number"].value:
         raise Unfit(at, f"{what} must be a number of at most {BOUNDS['number']}, or null")
     return ANY_NUMBER.create_decimal(text)
@@ -1982,10 +1984,9 @@ def unix_nano(value: Any, what: str, at: Place) -> Optional[int]:
 
 
 def whole_of(value: Any) -> Optional[int]:
-    """The value of a JSON number that is whole."""
-    if isinstance(value, Written):
-        short = value.text[-1:].isdigit() and len(value.text) <= BOUNDS["number"].value
-        return exact_whole(NumberText(value.text)) if short else None
+    """The value of a JSON number that is whole; NaN and what is too long to be one are none."""
+    if isinstance(value, NumberText) and not (value.text[-1:].isdigit() and len(value.text) <= BOUNDS["number"].value):
+        return None
     return exact_whole(value)
 
 
@@ -1996,9 +1997,9 @@ def field_given(name: str, value: Any, at: Place) -> Tuple[Tuple[str, str], ...]
     if not isinstance(value, str):
         number = whole_of(value)
         if number is None or number < 0:
-            raise Unfit(at, f"{printable(name)} must be a string or a whole number")
+            raise Unfit(at, f"what --case-id {printable(name)} names must be a string or a whole number")
         value = str(number)
-    return ((name, text_of(value, printable(name), at)),)
+    return ((name, text_of(value, f"what --case-id {printable(name)} names", at)),)
 
 
 def field_asked(found: Found, fields: Dict[str, Any], metadata: Any, at: Place) -> Tuple[Tuple[str, str], ...]:
@@ -2146,8 +2147,7 @@ def attest_record(step: Dict[str, Any], trace: str, span: Any, parent: Any, at: 
 OTLP_SPANS = ("resourceSpans", "resource_spans", "batches")
 OTLP_OTHERS = ("resourceMetrics", "resource_metrics", "resourceLogs", "resource_logs")
 OTLP_SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans", "instrumentation_library_spans")
-OTLP_STATUS = {0: False, 1: False, 2: True}
-OTLP_STATUS_NAMES = {"STATUS_CODE_UNSET": False, "STATUS_CODE_OK": False, "STATUS_CODE_ERROR": True}
+OTLP_STATUS_NAMES = ("STATUS_CODE_UNSET", "STATUS_CODE_OK", "STATUS_CODE_ERROR")
 OTLP_NAMES = ("gen_ai.tool.name", "tool.name", "traceloop.entity.name")
 OTLP_DEFERRED = "pydantic_ai.tool.deferral.name"
 # What tells a call from other spans: of another type, it must not make a call vanish.
@@ -2238,10 +2238,12 @@ def otlp_record(span: Dict[str, Any], resource: Dict[str, Any], at: Place, found
 
 def otlp_failed(span: Dict[str, Any], at: Place) -> bool:
     code = object_or_none(span.get("status"), "status", at).get("code")
-    known = OTLP_STATUS_NAMES.get(code) if isinstance(code, str) else OTLP_STATUS.get(whole_of(code) or 0)
-    if known is None or (code is not None and not isinstance(code, str) and whole_of(code) is None):
+    if code is None:
+        return False
+    number = OTLP_STATUS_NAMES.index(code) if code in OTLP_STATUS_NAMES else whole_of(code)
+    if number not in (0, 1, 2):
         raise Unfit(at, f"status.code must be 0, 1, 2 or one of {', '.join(OTLP_STATUS_NAMES)}")
-    return known
+    return number == 2
 
 
 def otlp_tool(found: Dict[str, Any], name: Any, at: Place) -> Optional[str]:
@@ -2271,7 +2273,10 @@ def read_traceix(value: Any, at: Place, _: Found) -> Iterator[Read]:
             raise Unfit(at, "trajectories must be an array, in a record without steps of its own")
         yield Record("", at)  # a payload without trajectories is a record all the same
         for trajectory, place in objects_in(value, at, "trajectories"):
-            yield from traceix_trajectory(trajectory, place)
+            try:
+                yield from traceix_trajectory(trajectory, place)
+            except Unfit as unfit:
+                yield unfit
     elif isinstance(value, dict) and {"test_name", "steps"} <= value.keys():
         yield from traceix_trajectory(value, at)
     else:
@@ -2314,9 +2319,8 @@ FORMATS: Dict[str, Tuple[Importer, Tuple[str, ...]]] = {
 TRACE_FIELDS = ("trace", "test")
 
 
-def gather(documents: Iterable[Tuple[int, Any]], name: str, field: str) -> Found:
-    """All records of a file; raises Refused for a file of another format."""
-    found = Found(field)
+def gather(documents: Iterable[Tuple[int, Any]], name: str, found: Found) -> None:
+    """Find all records of a file; raises Refused for a file of another format."""
     looks_like: List[str] = []
     tries = 10_000  # of documents that are of another format; the rest are hardly of yet another
     for number, (offset, value) in enumerate(documents):
@@ -2341,7 +2345,6 @@ def gather(documents: Iterable[Tuple[int, Any]], name: str, field: str) -> Found
         advice = f"; it looks like {looks_like[0]}" if looks_like else ", nor of any other known format"
         advice = "; it holds metrics or logs alone" if PASSED_OVER in found.counts else advice
         raise Refused(f": holds no record of the format {name}{advice}")
-    return found
 
 
 def knows(name: str, value: Any, place: Place) -> bool:
@@ -2388,7 +2391,8 @@ def add_span(record: Record, trace: Gathered, found: Found) -> None:
         return
     first = trace.records[index]
     same = (first.parent, first.tool, first.start) == (record.parent, record.tool, record.start)
-    if same and (first.end is None) != (record.end is None):
+    if same and (first.end is None) != (record.end is None) and record.span not in trace.completed:
+        trace.completed.add(record.span)
         found.tally(REPEATED)
         trace.records[index] = either_of(first, record, record if first.end is None else first)
     else:
@@ -2397,10 +2401,11 @@ def add_span(record: Record, trace: Gathered, found: Found) -> None:
 
 
 def either_of(one: Record, other: Record, kept: Record) -> Record:
-    """Two records of one call, at the place of the first: failed or waiting if either is."""
+    """Two records of one call, at the place of the first: failed, waiting or with an output if either is."""
     return kept._replace(
         at=one.at,
         failed=one.failed or other.failed,
+        output=one.output or other.output,
         waits=one.waits or other.waits,
         agentic=one.agentic or other.agentic,
     )
@@ -2488,8 +2493,8 @@ def clean(text: str, taken: Dict[str, str], what: str, at: Place) -> str:
     if not IDENTIFIER.fullmatch(cleaned):
         raise Unfit(at, f"the {what} must have 1 to 128 characters")
     if taken.setdefault(cleaned, text) != text:
-        advice = "when all but A-Z a-z 0-9 . : _ - becomes _; they must differ in those"
-        raise Unfit(at, f"two different {what}s become {cleaned} {advice}")
+        advice = "becomes the same as another when all but A-Z a-z 0-9 . : _ - becomes _; they must differ in those"
+        raise Unfit(at, f"the {what} {advice}")
     return cleaned
 
 
@@ -2579,14 +2584,10 @@ def shape_calls(trace: Gathered, found: Found, options: Dict[str, str], tools: D
     return list(calls.values())
 
 
-def is_agentic(record: Record) -> bool:
-    return record.agentic
-
-
 def shape_traces(found: Found, options: Dict[str, str]) -> List[Trace]:
     """The traces as they are written, in order of their first records; problems join those of `found`."""
     traced, field = found.traces.items(), found.field
-    kept = {id: trace for id, trace in traced if not trace.records or any(map(is_agentic, trace.records))}
+    kept = {id: trace for id, trace in traced if not trace.records or any(record.agentic for record in trace.records)}
     found.tally(LEFT_OUT, len(found.traces) - len(kept))
     if found.traces and not kept:
         raise Refused(": holds no trace of an agent: no tool call, no gen_ai., openinference. or traceloop. attribute")
@@ -2637,7 +2638,7 @@ def import_notes(found: Found, name: str, traces: Sequence[Trace], options: Dict
         f"{counted(others, 'record')} that {'is no call' if others == 1 else 'are no calls'}"
     ]
     fields = FORMATS[name][1]
-    if found.field == "trace" and fields != ("test",):
+    if found.field == "trace" and not set(fields) <= set(TRACE_FIELDS):
         others_named = listing(fields)
         lines.append(f"note: trace ids change with every run; --case-id can name a case by {others_named}")
     silent = count.get("without output", 0)
@@ -2650,13 +2651,12 @@ def import_notes(found: Found, name: str, traces: Sequence[Trace], options: Dict
 def import_traces(path: str, name: str, options: Dict[str, str]) -> Tuple[bytes, List[str]]:
     """A file -> the bytes of its observed traces, and what to say of them; raises InputError."""
     text, shown = "", printable(path)
-    field = options.get("--case-id", "trace")
+    found, traces = Found(options.get("--case-id", "trace")), []
     try:
         text = import_text(path)
-        found = gather(import_documents(text), name, field)
+        gather(import_documents(text), name, found)
         traces = [] if found.problems else shape_traces(found, options)
     except Unfit as unfit:
-        found = Found(field)
         found.reject(unfit)
     except json.JSONDecodeError as error:
         # What ends too early is reported where it ends, not after the blank lines that follow.
@@ -2667,8 +2667,7 @@ def import_traces(path: str, name: str, options: Dict[str, str]) -> Tuple[bytes,
         raise InputError([f"{shown}{refused}"]) from None
     if found.problems:
         places = sorted((line_of(text, at), problem) for at, problem in found.problems)
-        hidden = [""] * found.counts.get("hidden", 0)
-        raise InputError([f"{shown}:{line}: {problem}" for line, problem in places] + hidden)
+        raise InputError([f"{shown}:{line}: {problem}" for line, problem in places], found.counts.get("hidden", 0))
     data = json_bytes([{"id": trace.id, "calls": [report_call(call) for call in trace.calls]} for trace in traces])
     problems: List[str] = []
     accept(problems, f"{shown}: the traces cannot be written", lambda: data, read_observed)
@@ -2948,7 +2947,7 @@ def check_option(option: Option, values: Sequence[str], error: Callable[[str], N
     if len(values) > 1:
         error(f"{option.flag} may be given only once")
     if option.choices and not set(values) <= set(option.choices):
-        error(f"{option.flag} must be one of {', '.join(option.choices)}")
+        error(f"{option.flag} must be {' or '.join(option.choices)}")
     if option.value and "" in values:
         error(f"{option.flag} must not be empty")
 
@@ -2971,7 +2970,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     except InputError as refused:
         most = BOUNDS["problems"].value
         lines = [f"{NAME}: error: {problem}" for problem in refused.problems[:most]]
-        hidden = len(refused.problems) - most
+        hidden = len(refused.problems) - most + refused.more
         say([*lines, f"and {hidden:,} more"] if hidden > 0 else lines)
     except Failure as failure:
         say([f"{NAME}: error: {failure}"])

@@ -219,7 +219,8 @@ class Recordings(ImportTestCase):
     def test_nesting_through_other_spans(self) -> None:
         for name, expected in self.expectations().items():
             path, reader = RECORDINGS / name, name.split("/")[0]
-            found = product.gather(product.import_documents(product.import_text(str(path))), reader, "trace")
+            found = product.Found("trace")
+            product.gather(product.import_documents(product.import_text(str(path))), reader, found)
             for trace, wanted in zip(found.traces.values(), expected["traces"]):
                 with self.subTest(name, trace=wanted["trace"]):
                     nesting = product.nest(trace)
@@ -539,6 +540,83 @@ def time_vectors() -> List[Tuple[str, int]]:
         ("0001-01-01T00:00:00Z", -62_135_596_800 * 10**9),
         ("9999-12-31T23:59:59Z", 253_402_300_799 * 10**9),
     ]
+
+
+class Merging(ImportTestCase):
+    """Two records of one span."""
+
+    def test_a_third_record_of_a_span_is_no_end(self) -> None:
+        start, end = generic("a", T + "01Z"), generic("a", T + "01Z", T + "02Z", output=1)
+        self.assertEqual(["succeeded"], statuses(self.accepted("generic-jsonl", [start, end, start, end])))
+        for third in ({**start, "error": "x"}, {**end, "output": 2}):
+            self.assertIn(":3: repeats a span id", self.refused("generic-jsonl", [start, end, third]))
+
+    def test_what_either_record_says_stays(self) -> None:
+        start, end = generic("a", T + "01Z", output=None), generic("a", T + "01Z", T + "02Z", output=None)
+        for one, other, wanted in (
+            ({**start, "output": 0}, end, "succeeded"),
+            (start, {**end, "output": ""}, "succeeded"),
+            ({**start, "error": "x"}, {**end, "output": 1}, "failed"),
+            (start, end, "pending"),
+        ):
+            for records in ([one, other], [other, one]):
+                with self.subTest(records=records):
+                    self.assertEqual([wanted], statuses(self.accepted("generic-jsonl", records)))
+
+    def test_a_double_that_waits_or_tells_of_an_agent(self) -> None:
+        waits = {"pydantic_ai.tool.deferral.name": "approval"}
+        also = {"gen_ai.tool.call.id": "k"}
+        for outer, inner in ((waits, {}), ({}, waits)):
+            spans = (
+                otlp_span("a", 1, 9, also={**also, **outer}),
+                otlp_span("b", 2, 8, parentSpanId="a", also={**also, **inner}),
+            )
+            traces = self.accepted("otlp", [otlp(*spans)])
+            self.assertEqual((["a"], ["pending"]), (ids(traces), statuses(traces)))
+        plain, agentic = (
+            otlp_span("a", 1, end, attributes=found) for end, found in ((None, {}), (2, {"gen_ai.x": "y"}))
+        )
+        for records in ([plain, agentic], [agentic, plain]):
+            self.assertEqual(1, len(self.accepted("otlp", [otlp(*records)])))
+
+    def test_the_conversation_is_the_span_s(self) -> None:
+        span = otlp_span("a", 1, 2)
+        resource = {"gen_ai.conversation.id": "c"}
+        self.assertIn("no conversation", self.refused("otlp", [otlp(span, **resource)], "--case-id", "conversation"))
+
+    def test_a_merged_span_by_its_name(self) -> None:
+        merged = otlp_span("a", 1, 2, name="execute_tool (merged)")
+        self.assertEqual(["b"], ids(self.accepted("otlp", [otlp(merged, otlp_span("b", 3, 4))])))
+
+
+class Problems(ImportTestCase):
+    """Every problem of a file is told, and none repeats a name."""
+
+    def test_each_trajectory_has_its_own(self) -> None:
+        wrong = {"trajectories": [{"steps": []}, {"test_name": "z", "steps": None}, traceix(traceix_step())]}
+        self.assertEqual(2, len(self.refused("traceix", json.dumps(wrong)).splitlines()))
+
+    def test_a_duplicate_key_does_not_hide_what_came_before(self) -> None:
+        lines = [json.dumps({**generic("a"), "type": "x"}), '{"trace_id": 1, "trace_id": 2}']
+        text = self.refused("generic-jsonl", "\n".join(lines)).splitlines()
+        self.assertEqual(2, len(text))
+        self.assertIn("a key stands twice", text[1])
+
+    def test_names_that_fall_together_are_not_repeated(self) -> None:
+        spans = [generic("a", name="jane@example"), generic("b", name="jane example")]
+        self.assertNotIn("jane", self.refused("generic-jsonl", spans))
+
+    def test_scalars_one_after_another_are_bounded(self) -> None:
+        self.assertIn("1,000,000", self.refused("traceix", "1 " * 1_000_001))
+
+    def test_more_problems_than_lines(self) -> None:
+        wrong = json.dumps({**generic("a"), "type": "x"})
+        path = self.directory / "in.jsonl"
+        path.write_text("\n".join([wrong] * 25), encoding="utf-8")
+        with self.assertRaises(product.InputError) as caught:
+            product.import_traces(str(path), "generic-jsonl", {})
+        self.assertEqual((20, 5), (len(caught.exception.problems), caught.exception.more))
+        self.assertTrue(command("import", "generic-jsonl", str(path)).err.endswith("\nand 5 more\n"))
 
 
 class Endings(ImportTestCase):
@@ -1036,16 +1114,36 @@ class Traces(ImportTestCase):
                 [agents_trace("t"), agents_trace("u")],
                 ":2: another trace has the same case id",
             ),
-            ("openai-agents", "workflow", [agents_trace(workflow_name="")], ":1: workflow must be"),
+            (
+                "openai-agents",
+                "workflow",
+                [agents_trace(workflow_name="")],
+                ":1: what --case-id workflow names must be",
+            ),
             (
                 "openai-agents",
                 "workflow",
                 [agents_trace(workflow_name=[1])],
-                ":1: workflow must be a string or a whole",
+                ":1: what --case-id workflow names must be a string or a whole",
             ),
-            ("openai-agents", "group", [agents_trace(group_id=True)], ":1: group must be a string or a whole"),
-            ("openai-agents", "group", [agents_trace(group_id=1.5)], ":1: group must be a string or a whole"),
-            ("openai-agents", "group", [agents_trace(group_id=-1)], ":1: group must be a string or a whole"),
+            (
+                "openai-agents",
+                "group",
+                [agents_trace(group_id=True)],
+                ":1: what --case-id group names must be a string or a whole",
+            ),
+            (
+                "openai-agents",
+                "group",
+                [agents_trace(group_id=1.5)],
+                ":1: what --case-id group names must be a string or a whole",
+            ),
+            (
+                "openai-agents",
+                "group",
+                [agents_trace(group_id=-1)],
+                ":1: what --case-id group names must be a string or a whole",
+            ),
             ("openai-agents", "metadata.k", [agents_trace(metadata=[])], ":1: metadata must be an object"),
             (
                 "openai-agents",
@@ -1057,7 +1155,7 @@ class Traces(ImportTestCase):
                 "openai-agents",
                 "workflow",
                 [agents_trace("t", workflow_name="a b"), agents_trace("u", workflow_name="a/b")],
-                ":2: two different case ids become a_b",
+                ":2: the case id becomes the same as another",
             ),
             ("generic-jsonl", "trace", [generic("a"), generic("b", workflow_name="v")], ":2: gives another workflow"),
             (
@@ -1088,10 +1186,10 @@ class Traces(ImportTestCase):
         self.assertEqual((result.traces[0]["calls"][0]["id"], result.traces[0]["calls"][0]["tool"]), ("s_p_n", "__"))
         self.assertIn("3 names with characters replaced by _", result.err)
         for one, other, message in (
-            ({"name": "a b"}, {"name": "a_b"}, ":2: two different tool names become a_b"),
-            ({"name": "a b", "trace_id": "u"}, {"name": "a/b"}, ":2: two different tool names become a_b"),
-            ({"trace_id": "a b"}, {"trace_id": "a/b"}, ":2: two different case ids become a_b"),
-            ({"id": "a b"}, {"id": "a/b"}, ":2: two different call ids become a_b"),
+            ({"name": "a b"}, {"name": "a_b"}, ":2: the tool name becomes the same as another"),
+            ({"name": "a b", "trace_id": "u"}, {"name": "a/b"}, ":2: the tool name becomes the same as another"),
+            ({"trace_id": "a b"}, {"trace_id": "a/b"}, ":2: the case id becomes the same as another"),
+            ({"id": "a b"}, {"id": "a/b"}, ":2: the call id becomes the same as another"),
             ({"name": "x" * 129}, {}, ":1: the tool name must have 1 to 128 characters"),
             ({"id": "x" * 129}, {}, ":1: the call id must have 1 to 128 characters"),
             ({"trace_id": "x" * 129}, {}, ":1: the case id must have 1 to 128 characters"),
@@ -1307,9 +1405,9 @@ class CommandLine(ImportTestCase):
             (("otlp", ""), "FILE must not be empty"),
             (("otlp", "--", path, path), "unrecognized arguments"),
             (("otlp", "-x", path), "unrecognized arguments: -x"),
-            (("json", path), "FORMAT must be one of openai-agents, generic-jsonl, attest, otlp, traceix"),
-            (("otlp", path, "--overlap", "end-order"), "--overlap must be one of start-order"),
-            (("otlp", path, "--no-output", "failed"), "--no-output must be one of succeeded"),
+            (("json", path), "FORMAT must be openai-agents or generic-jsonl or attest or otlp or traceix"),
+            (("otlp", path, "--overlap", "end-order"), "--overlap must be start-order"),
+            (("otlp", path, "--no-output", "failed"), "--no-output must be succeeded"),
             (("otlp", path, "--case-id", "workflow"), "--case-id must be one of trace, conversation, metadata.KEY"),
             (("otlp", path, "--case-id", "metadata."), "--case-id must be one of"),
             (
@@ -1419,7 +1517,8 @@ class SixthFormat(unittest.TestCase):
         lines[1]["at"] = T + "01Z"
         self.addCleanup(product.FORMATS.pop, "csvlike")
         product.FORMATS["csvlike"] = (read_csvlike, ("job",))
-        found = product.gather(enumerate(lines), "csvlike", "job")
+        found = product.Found("job")
+        product.gather(enumerate(lines), "csvlike", found)
         traces = product.shape_traces(found, {})
         self.assertEqual((traces[0].id, [call.tool for call in traces[0].calls]), ("j", ["a", "b"]))
 

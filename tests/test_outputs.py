@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -301,6 +302,43 @@ class Files(ProcessCase):
                     path = self.directory / name
                     self.assertEqual((data, 0o640), (path.read_bytes(), path.stat().st_mode & 0o777))
 
+    def test_the_old_file_comes_back_without_hard_links(self) -> None:
+        # The same steps as on a file system that has none: the old file moves away before the new one comes.
+        target, old = str(self.put("j.xml", b"old")), str(self.directory / "kept")
+        os.replace(target, old)
+        product.put_back(target, old, existed=True)
+        self.assertEqual(b"old", Path(target).read_bytes())
+        os.link(target, old)
+        product.put_back(target, old, existed=True)  # nothing was replaced yet: one file under two names
+        self.assertEqual(b"old", Path(target).read_bytes())
+
+    def test_standard_output_s_own_file_is_written_through_it(self) -> None:
+        for words in (["--output", "r.json"], ["--output", "/dev/stdout"]):
+            with self.subTest(words), open(str(self.directory / "r.json"), "wb") as log:
+                log.write(b"before\n")
+                log.flush()
+                self.assertEqual(0, self.check(*words, stdout=log).returncode)
+                log.write(b"after\n")
+            lines = (self.directory / "r.json").read_bytes().splitlines()
+            self.assertEqual((b"before", b"{", b"}", b"after"), (*lines[:2], *lines[-2:]))
+
+    def test_one_terminal_serves_as_input_and_output(self) -> None:
+        ours, terminal = pty.openpty()
+        self.addCleanup(os.close, ours)
+        os.write(ours, self.observed.read_bytes() + b"\n\x04\x04")
+        words = self.command("--expected", "workflows.json", "--observed", "-")
+        done = subprocess.run(
+            words,
+            cwd=str(self.directory),
+            env=environment(),
+            stdin=terminal,
+            stdout=terminal,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+        os.close(terminal)
+        self.assertEqual((0, b""), (done.returncode, done.stderr))
+
     def test_a_cancelled_run_leaves_nothing(self) -> None:
         os.mkfifo(str(self.directory / "fifo"))
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -309,7 +347,16 @@ class Files(ProcessCase):
                 *("--expected", "workflows.json", "--observed", "traces.json", "--output", "fifo"),
                 *("--junit-xml", "j.xml", "--markdown", "m.md"),
             )
-            process = subprocess.Popen(words, cwd=str(self.directory), env=environment(), stderr=subprocess.PIPE)
+            process = subprocess.Popen(
+                words,
+                cwd=str(self.directory),
+                env=environment(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                # A background job of a shell inherits an ignored SIGINT.
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+            )
+            self.addCleanup(process.kill)
             while not (self.directory / "j.xml").exists():  # then it waits for a reader of the pipe
                 self.assertIsNone(process.poll())
             process.send_signal(number)

@@ -192,6 +192,11 @@ class Tables(unittest.TestCase):
         self.assertEqual({"id", "group", *product.rule_keys()}, set(named))
         self.assertEqual(len(set(named)), len(named))
 
+    def test_keys_of_a_call(self) -> None:
+        rows = table("key of a call", "needed", "value")
+        self.assertEqual([f"`{name}`" for name in product.Call._fields], [row[0] for row in rows])
+        self.assertEqual(["yes"] * 3 + ["no, then unknown"] * 2, [row[1] for row in rows])
+
     def test_options(self) -> None:
         listed = re.findall(r"^\| `(--[^`]*)` \| (.*) \|$", README, re.MULTILINE)
         for command in product.COMMANDS.values():
