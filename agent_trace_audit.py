@@ -1650,7 +1650,7 @@ BLANKS = re.compile(f"[{BLANK}]*")
 NOT_KEPT = r"[^A-Za-z0-9.:_-]"
 ISO_TIME = (
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})[T ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,9}))?"
-    r"(?:Z|([+-])([01][0-9]|2[0-3])(?::?([0-5][0-9])(?::?([0-5][0-9]))?)?)?"
+    r"(?:Z|([+-])([01][0-9]|2[0-3])(?::?([0-5][0-9]))?)?"
 )
 
 
@@ -1965,8 +1965,8 @@ def iso_time(value: Any, what: str, at: Place) -> Optional[int]:
         with contextlib.suppress(ValueError):  # there is no such day or hour
             moment = datetime.datetime(*map(int, parts.group(1, 2, 3, 4, 5, 6)))  # type: ignore[arg-type]
             passed = moment - datetime.datetime(1970, 1, 1)
-            hours, minutes, seconds = [int(part or 0) for part in parts.group(9, 10, 11)]
-            offset = (hours * 60 + minutes) * 60 + seconds
+            hours, minutes = [int(part or 0) for part in parts.group(9, 10)]
+            offset = (hours * 60 + minutes) * 60
             whole = passed.days * 86_400 + passed.seconds - (-offset if parts.group(8) == "-" else offset)
             return whole * 10**9 + int((parts.group(7) or "").ljust(9, "0"))
     raise Unfit(at, f"{what} must be an ISO 8601 time such as 2026-01-05T10:00:00.250Z, or null")
