@@ -1277,8 +1277,8 @@ def put(stream: Optional[TextIO], data: bytes) -> None:
 
 
 def say(lines: Sequence[str]) -> None:
-    """Lines for standard error; when it cannot be written there is nobody left to tell."""
-    with contextlib.suppress(OSError, ValueError):
+    """Lines for standard error. When they cannot be written, or that is interrupted, what was done stands."""
+    with contextlib.suppress(OSError, ValueError, KeyboardInterrupt):
         put(sys.stderr, "".join(line + "\n" for line in lines).encode("ascii"))
 
 
@@ -1327,8 +1327,11 @@ def same_path(one: str, other: str) -> bool:
     )
 
 
-def stage(output: Output, cleanup: contextlib.ExitStack) -> Callable[[], None]:
-    """Make an output ready and return the step that puts it in place; `cleanup` undoes what a failure leaves."""
+def stage(output: Output, cleanup: contextlib.ExitStack, undo: bool) -> Callable[[], None]:
+    """Make an output ready and return the step that puts it in place; `cleanup` undoes what a failure leaves.
+
+    With `undo` it also undoes the step itself, should a later one fail.
+    """
     path, data = output.path, output.data
     try:
         found: Optional[os.stat_result] = None if path == "-" else os.stat(path)
@@ -1341,46 +1344,53 @@ def stage(output: Output, cleanup: contextlib.ExitStack) -> Callable[[], None]:
     if found and output.append:
         return stage_append(path, data, cleanup)
     # A symbolic link stays; what it points to is replaced.
-    return stage_replace(os.path.realpath(path) if os.path.islink(path) else path, data, found, cleanup)
+    target = os.path.realpath(path) if os.path.islink(path) else path
+    return stage_replace(target, data, found, cleanup, undo)
 
 
 def stage_replace(
-    target: str, data: bytes, found: Optional[os.stat_result], cleanup: contextlib.ExitStack
+    target: str, data: bytes, found: Optional[os.stat_result], cleanup: contextlib.ExitStack, undo: bool
 ) -> Callable[[], None]:
-    """Write beside the target, then rename: it is whole or as it was, also when a later output fails."""
+    """Write beside the target, then rename: it is whole or as it was, with `undo` also when a later output fails."""
     if found and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, "it is write-protected")
-    name = f".{NAME}.{os.urandom(8).hex()}"
-    beside, old = (os.path.join(os.path.dirname(target), name + ending) for ending in (".tmp", ".old.tmp"))
-    cleanup.callback(remove, beside)
-    # Until it has the permissions of the file that it replaces, nobody else may look into it.
-    mode = 0o600 if found else 0o666
-    with open(beside, "xb", buffering=0, opener=lambda name, flags: os.open(name, flags, mode)) as file:
-        write_all(file.fileno(), data)
-        os.fsync(file.fileno())
-    if found:
-        keep_permissions(beside, found)
+    name = os.path.join(os.path.dirname(target), f".{NAME}.{os.urandom(8).hex()}")
+    new, old = name + ".tmp", name + ".old.tmp"
+    cleanup.callback(remove, new)
+    write_beside(new, [data], found)
+    if found and undo:
+        cleanup.callback(remove, old)
+        with open(target, "rb", buffering=0) as file:
+            # A copy, not a link: in a directory such as /tmp the link to another's file could not be removed.
+            write_beside(old, iter(lambda: file.read(1 << 20) or b"", b""), found)
 
     def replace() -> None:
-        cleanup.callback(remove, old)
-        cleanup.push(lambda error, *_: put_back(target, old, found is not None) if error else None)
-        if found:
-            try:
-                os.link(target, old)
-            except OSError:  # a file system without hard links
-                os.replace(target, old)
-        os.replace(beside, target)
+        os.replace(new, target)
+        if undo:
+            cleanup.push(lambda error, *_: put_back(old if found else None, target) if error else None)
 
     return replace
 
 
-def put_back(target: str, old: str, existed: bool) -> None:
-    """Undo a replacement: the old file under its name again, or no file where there was none."""
-    if existed:
+def write_beside(path: str, chunks: Iterable[bytes], like: Optional[os.stat_result]) -> None:
+    """Write a new file, with the owner and permissions of another or, without one, those of a plain open."""
+    # Until it has the permissions of the file that it stands for, nobody else may look into it.
+    mode = 0o600 if like else 0o666
+    with open(path, "xb", buffering=0, opener=lambda name, flags: os.open(name, flags, mode)) as file:
+        for chunk in chunks:
+            write_all(file.fileno(), chunk)
+        os.fsync(file.fileno())
+    if like:
+        keep_permissions(path, like)
+
+
+def put_back(old: Optional[str], target: str) -> None:
+    """Undo a replacement: the old content under its name again, or no file where there was none."""
+    if old is None:
+        remove(target)
+    else:
         with contextlib.suppress(OSError):
             os.replace(old, target)
-    else:
-        remove(target)
 
 
 def stage_append(path: str, data: bytes, cleanup: contextlib.ExitStack) -> Callable[[], None]:
@@ -1438,7 +1448,7 @@ def deliver(outputs: Sequence[Output]) -> None:
         steps: List[Callable[[], None]] = []
         for output in outputs:
             with naming(output):
-                steps.append(stage(output, cleanup))
+                steps.append(stage(output, cleanup, undo=output is not outputs[-1]))
         for output, put_in_place in zip(outputs, steps):
             with naming(output):
                 put_in_place()

@@ -302,15 +302,33 @@ class Files(ProcessCase):
                     path = self.directory / name
                     self.assertEqual((data, 0o640), (path.read_bytes(), path.stat().st_mode & 0o777))
 
-    def test_the_old_file_comes_back_without_hard_links(self) -> None:
-        # The same steps as on a file system that has none: the old file moves away before the new one comes.
-        target, old = str(self.put("j.xml", b"old")), str(self.directory / "kept")
-        os.replace(target, old)
-        product.put_back(target, old, existed=True)
-        self.assertEqual(b"old", Path(target).read_bytes())
-        os.link(target, old)
-        product.put_back(target, old, existed=True)  # nothing was replaced yet: one file under two names
-        self.assertEqual(b"old", Path(target).read_bytes())
+    def test_an_old_file_keeps_its_other_names(self) -> None:
+        path = self.put("j.xml", b"old")
+        os.link(str(path), str(self.directory / "other"))
+        before = path.stat()
+        done = self.check("--junit-xml", "j.xml", "--output", "no/r.json")  # fails before anything is in place
+        self.assert_no_statement(done, "the report cannot be written")
+        self.assertEqual((before.st_ino, 2), (path.stat().st_ino, path.stat().st_nlink))
+
+    def test_an_interrupt_after_the_report_changes_no_status(self) -> None:
+        cases = [case(f"r{number}", ["a"] * 30, ["b"]) for number in range(500)]
+        self.put("workflows.json", to_bytes({"cases": cases}))
+        self.put("traces.json", traces(*(trace(f"r{number}") for number in range(500))))
+        words = ("--expected", "workflows.json", "--observed", "traces.json", "--fail-on-errors", "--output", "r.json")
+        process = subprocess.Popen(
+            self.command(*words),
+            cwd=str(self.directory),
+            env=environment(),
+            stderr=subprocess.PIPE,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        )
+        self.addCleanup(process.kill)
+        assert process.stderr is not None
+        process.stderr.read(1)  # the report is in place, and most of the reasons wait for a reader
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        self.assertEqual(2, process.returncode)
+        self.assertEqual("fail", json.loads((self.directory / "r.json").read_bytes())["verdict"])
 
     def test_standard_output_s_own_file_is_written_through_it(self) -> None:
         for words in (["--output", "r.json"], ["--output", "/dev/stdout"]):
