@@ -1132,7 +1132,7 @@ def report_warnings(cases: Sequence[Case]) -> List[Dict[str, Any]]:
 
 
 def build_report(expected: Document, observed: Document) -> Dict[str, Any]:
-    """The report of the contract, as plain dicts, lists, strings and whole numbers."""
+    """The report, as plain dicts, lists, strings and whole numbers, in the order of its keys."""
     traces = {trace.id: trace for trace in observed.records}
     runs = [run_of(traces.pop(case.id, None)) for case in expected.records]
     cases = [report_case(case, run) for case, run in zip(expected.records, runs)]
