@@ -19,10 +19,11 @@ section uses only what stands above it:
     validation     JSON value -> checked records
     rules          records -> verdicts
     report         records and verdicts -> the report
+    audit          the bytes of two inputs -> the report, or every problem of both
     layout         the report -> the bytes of a JSON file
     streams        bytes -> standard output, standard error, files that are whole or absent
     snapshot       checked traces -> expected workflows that they pass
-    CI outputs     the report -> what a test reporter and a job page show
+    summaries      the report -> what a person, a test reporter and a job page read
     importers      trace files of other tools -> observed traces, without content
     command line   options, exit codes
 """
@@ -1162,6 +1163,9 @@ def build_report(expected: Document, observed: Document) -> Dict[str, Any]:
     }
 
 
+# ---- audit: the bytes of two inputs -> the report, or every problem of both -----------------------
+
+
 def accept(
     problems: List[str], name: str, read: Callable[[], bytes], check: Callable[[Any, List[str]], Any]
 ) -> Document:
@@ -1514,23 +1518,37 @@ def snapshot(traces: Sequence[Trace], percent: Optional[int], unpriced: List[str
     return data
 
 
-# ---- CI outputs: the report -> what a test reporter and a job page show -------------------------
-
-
-def failing_checks(case: Dict[str, Any]) -> List[str]:
-    """One sentence per check that does not pass, behind the rule's name; `unknown` is said, `fail` goes without."""
-    words = {FAIL: "", UNKNOWN: " (unknown)"}
-    wrong = [check for check in case["checks"] if check["verdict"] in words]
-    return [f"{check['rule']}{words[check['verdict']]}: {check['message']}" for check in wrong]
-
+# ---- summaries: the report -> what a person, a test reporter and a job page read -----------------
 
 UNEXPECTED = "recorded, but no case expects it"
+
+
+def wrong_checks(case: Dict[str, Any]) -> List[Dict[str, Any]]:
+    """The checks of a reported case that keep it from passing; each has a message."""
+    return [check for check in case["checks"] if check["verdict"] in (FAIL, UNKNOWN)]
 
 
 def counts_line(report: Dict[str, Any]) -> str:
     totals = report["totals"]
     cases, unknown = counted(totals["cases"], "case"), counted(totals["unknown_cases"], "unknown case")
     return f"{totals['failed']} of {cases} failed, {unknown}"
+
+
+def explain(report: Dict[str, Any]) -> List[str]:
+    """A line per check that does not pass, a line per unknown case, a line of counts."""
+    lines = [
+        f"{check['verdict'].upper()} {case['id']} {check['rule']}: {check['message']}"
+        for case in report["cases"]
+        for check in wrong_checks(case)
+    ]
+    lines += [f"UNKNOWN-CASE {case['id']}: {UNEXPECTED}" for case in report["unknown_cases"]]
+    return [*lines, counts_line(report)]
+
+
+def failing_checks(case: Dict[str, Any]) -> List[str]:
+    """One sentence per check that does not pass, behind the rule's name; `unknown` is said, `fail` goes without."""
+    words = {FAIL: "", UNKNOWN: " (unknown)"}
+    return [f"{check['rule']}{words[check['verdict']]}: {check['message']}" for check in wrong_checks(case)]
 
 
 def xml_attribute(text: str) -> str:
@@ -2710,18 +2728,6 @@ class Command(NamedTuple):
     notes: str
 
 
-def explain(report: Dict[str, Any]) -> List[str]:
-    """A line per check that does not pass, a line per unknown case, a line of counts."""
-    lines = [
-        f"{check['verdict'].upper()} {case['id']} {check['rule']}: {check['message']}"
-        for case in report["cases"]
-        for check in case["checks"]
-        if "message" in check
-    ]
-    lines += [f"UNKNOWN-CASE {case['id']}: {UNEXPECTED}" for case in report["unknown_cases"]]
-    return [*lines, counts_line(report)]
-
-
 def report_output(what: str, options: Dict[str, str]) -> Output:
     """The output that --output or, without it, standard output takes."""
     return Output("--output" if "--output" in options else "standard output", what, options.get("--output", "-"))
@@ -2844,7 +2850,11 @@ SNAPSHOT = Command(
     (Option("FILE", "FILE", "the recorded traces; - is standard input", required=True),),
     (
         OUTPUT_OPTION,
-        Option("--budget-headroom", "PERCENT", "add budgets: what was measured plus 0 to 1,000 percent, rounded up"),
+        Option(
+            "--budget-headroom",
+            "PERCENT",
+            f"add budgets: what was measured plus 0 to {MAX_HEADROOM:,} percent, rounded up",
+        ),
     ),
     run_snapshot,
     "Write expected workflows that the given traces pass, to be edited by hand.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -107,6 +108,20 @@ class ProcessCase(unittest.TestCase):
         lines = list(each)
         with ThreadPoolExecutor(4) as pool:
             yield from zip(lines, pool.map(lambda words: self.run_words(*words, **options), lines))
+
+    def start(self, *arguments: str, stdout: int = subprocess.PIPE) -> subprocess.Popen[bytes]:
+        """The program left running, to be interrupted; it is killed at the end of the test."""
+        process = subprocess.Popen(
+            self.command(*arguments),
+            cwd=str(self.directory),
+            env=environment(),
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            # A background job of a shell inherits an ignored SIGINT.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        )
+        self.addCleanup(process.kill)
+        return process
 
     def check(self, *more: str, **options: Any) -> Result[bytes]:
         """A check of the two inputs."""

@@ -318,19 +318,6 @@ class Inputs(ProcessCase):
                 os.sched_yield()
         raise AssertionError(f"ended with {process.returncode} before it read")
 
-    def start(self, *words: str) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen(
-            self.command(*words),
-            cwd=str(self.directory),
-            env=environment(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            # A background job of a shell inherits an ignored SIGINT.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-        )
-        self.addCleanup(process.kill)
-        return process
-
     def wait_until_it_waits(self, process: subprocess.Popen[bytes], writer: int) -> None:
         """Until the process has taken what there was to read and sleeps in the next read."""
         os.write(writer, b"[")

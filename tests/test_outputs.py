@@ -315,14 +315,7 @@ class Files(ProcessCase):
         self.put("workflows.json", to_bytes({"cases": cases}))
         self.put("traces.json", traces(*(trace(f"r{number}") for number in range(500))))
         words = ("--expected", "workflows.json", "--observed", "traces.json", "--fail-on-errors", "--output", "r.json")
-        process = subprocess.Popen(
-            self.command(*words),
-            cwd=str(self.directory),
-            env=environment(),
-            stderr=subprocess.PIPE,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-        )
-        self.addCleanup(process.kill)
+        process = self.start(*words, stdout=subprocess.DEVNULL)
         assert process.stderr is not None
         process.stderr.read(1)  # the report is in place, and most of the reasons wait for a reader
         process.send_signal(signal.SIGINT)
@@ -361,20 +354,8 @@ class Files(ProcessCase):
         os.mkfifo(str(self.directory / "fifo"))
         for number in (signal.SIGTERM, signal.SIGINT):
             self.put("m.md", b"old")
-            words = self.command(
-                *("--expected", "workflows.json", "--observed", "traces.json", "--output", "fifo"),
-                *("--junit-xml", "j.xml", "--markdown", "m.md"),
-            )
-            process = subprocess.Popen(
-                words,
-                cwd=str(self.directory),
-                env=environment(),
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                # A background job of a shell inherits an ignored SIGINT.
-                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-            )
-            self.addCleanup(process.kill)
+            words = ("--expected", "workflows.json", "--observed", "traces.json", "--output", "fifo")
+            process = self.start(*words, "--junit-xml", "j.xml", "--markdown", "m.md", stdout=subprocess.DEVNULL)
             while not (self.directory / "j.xml").exists():  # then it waits for a reader of the pipe
                 self.assertIsNone(process.poll())
             process.send_signal(number)

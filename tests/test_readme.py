@@ -184,6 +184,12 @@ class Tables(unittest.TestCase):
         rows = [row[:2] for row in table("bound", "at most", "of what")]
         self.assertEqual([[f"`{name}`", str(bound)] for name, bound in product.BOUNDS.items()], rows)
 
+    def test_bounds_of_an_imported_file(self) -> None:
+        section = " ".join(README.partition("## Getting traces in\n")[2].partition("\n### ")[0].split())
+        size, depth, nodes = product.IMPORT_SIZE, product.IMPORT_DEPTH, product.IMPORT_NODES
+        self.assertIn(f"A file may have {size} (16 MiB), {depth} a document and {nodes}.", section)
+        self.assertIn(f"more than {product.BOUNDS['calls']} in a trace", section)
+
     def test_rules(self) -> None:
         self.assertEqual([f"`{rule.name}`" for rule in product.RULES], [row[0] for row in table("rule", "passes when")])
 
