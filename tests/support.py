@@ -1,24 +1,67 @@
-"""What the tests share: small documents, the program as a process, the vector files."""
+"""What the tests share: the program under test, small documents, and its runs in this process and in real ones.
+
+The tests use the program through its public ways in alone, `audit`, `InputError` and `main`, and as a script. Which
+file that is stands in one place, `PROGRAM`; a test class that is run against another one says `program = ...`.
+"""
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
 import tempfile
+import time
+import types
 import unittest
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, ClassVar, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 ROOT = Path(__file__).resolve().parent.parent
-SCRIPT = ROOT / "agent_trace_audit.py"
 VECTORS = ROOT / "tests" / "vectors"
 PREFIX = "agent_trace_audit: error: "
+# No wait of a test is longer; a machine that is busy may need a while.
+DEADLINE = 60
 
 Json = Dict[str, Any]
+Result = subprocess.CompletedProcess  # of bytes
+
+
+def load(source: str, path: Path) -> Any:
+    """Source text as a module of its own, as `import agent_trace_audit` would make it of this file."""
+    module = types.ModuleType("agent_trace_audit")
+    module.__file__ = str(path)
+    exec(compile(source, str(path), "exec", dont_inherit=True), module.__dict__)  # noqa: S102
+    return module
+
+
+class Program:
+    """A script under test: as a file for processes, and as a module for calls in this process."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.source = path.read_text("utf-8")
+        module = load(self.source, path)
+        self.main: Callable[[List[str]], int] = module.main
+        self.audit: Callable[[bytes, bytes], Json] = module.audit
+        self.refusal: Any = module.InputError
+
+    def problems(self, expected: bytes, observed: bytes) -> List[str]:
+        """What a pair is refused for; empty when it is accepted."""
+        try:
+            self.audit(expected, observed)
+        except self.refusal as refused:
+            problems: List[str] = refused.problems
+            return problems
+        return []
+
+
+PROGRAM = Program(ROOT / "agent_trace_audit.py")
 
 
 def case(id: str = "r1", sequence: Sequence[str] = ("a",), allowed: Sequence[str] = ("a",), **more: Any) -> Json:
@@ -48,7 +91,9 @@ def traces(*recorded: Json) -> bytes:
 
 EXPECTED = workflows()
 OBSERVED = traces()
+ORDERING: Json = {"require_prior": {"a": ["a"]}, "forbid_after": {"a": ["a"]}, "max_calls": {"a": 1}}
 FAILING = traces(trace(calls=[call(status="failed")]))
+PAIR = ("--expected", "workflows.json", "--observed", "traces.json")
 
 
 def environment(**changes: str) -> Dict[str, str]:
@@ -66,11 +111,91 @@ def visible(text: str) -> bool:
     return all(" " <= character <= "~" for character in text)
 
 
-Result = subprocess.CompletedProcess  # of bytes
+# Every entry of these lists stands on one line with all that it holds, and so does each of these members.
+LINE_OF_ENTRY = ("checks", "recorded_calls", "calls")
+LINE_OF_MEMBER = ("expects",)
 
 
-class ProcessCase(unittest.TestCase):
-    """A directory with two small inputs that pass, and the program run in it as a process of its own."""
+def laid_out(value: Any) -> bytes:
+    """A document as the contract lays it out, by a second and slow way."""
+    return (text_of(value, "\n", "") + "\n").encode("ascii")
+
+
+def text_of(value: Any, line: str, key: str) -> str:
+    """A value whose own line starts with `line`, under this key of the object around it."""
+    members = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+    if key in LINE_OF_MEMBER or not any(isinstance(member, (dict, list)) for member in members):
+        return json.dumps(value)
+    inner = line + "  "
+    if isinstance(value, dict):
+        texts = [f"{json.dumps(name)}: {text_of(member, inner, name)}" for name, member in value.items()]
+        return "{" + inner + ("," + inner).join(texts) + line + "}"
+    texts = [json.dumps(entry) if key in LINE_OF_ENTRY else text_of(entry, inner, "") for entry in value]
+    return "[" + inner + ("," + inner).join(texts) + line + "]"
+
+
+@contextlib.contextmanager
+def redirected(stdin: Any, stdout: Any, stderr: Any) -> Iterator[None]:
+    """The three streams of this process, its descriptors and `sys`'s objects alike, led to open files."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    ours = sys.stdin, sys.stdout, sys.stderr
+    kept = [os.dup(number) for number in range(3)]
+    try:
+        for number, file in enumerate((stdin, stdout, stderr)):
+            os.dup2(file.fileno(), number)
+        with contextlib.ExitStack() as files:
+            sys.stdin, sys.stdout, sys.stderr = (
+                files.enter_context(open(number, mode, encoding="ascii", closefd=False))
+                for number, mode in enumerate("rww")
+            )
+            yield
+    finally:
+        sys.stdin, sys.stdout, sys.stderr = ours
+        for number, descriptor in enumerate(kept):
+            os.dup2(descriptor, number)
+            os.close(descriptor)
+
+
+@contextlib.contextmanager
+def working_directory(path: Path) -> Iterator[None]:
+    before = os.getcwd()
+    os.chdir(str(path))
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+@contextlib.contextmanager
+def file_size_limit(size: int) -> Iterator[None]:
+    """No file of this process grows beyond so many bytes, as if the disk were full."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+# Every run in this process writes to the same two files; new ones would cost more than most runs.
+WRITTEN = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
+for file in WRITTEN:
+    atexit.register(file.close)
+
+
+def taken(file: Any) -> bytes:
+    """What a run has left in a file, which is empty afterwards."""
+    data = os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
+    os.lseek(file.fileno(), 0, os.SEEK_SET)
+    os.ftruncate(file.fileno(), 0)
+    return data
+
+
+class Case(unittest.TestCase):
+    """A directory with two small inputs that pass, and the program run in it, in this process."""
+
+    program: ClassVar[Program] = PROGRAM
 
     def setUp(self) -> None:
         directory = tempfile.TemporaryDirectory()
@@ -87,45 +212,33 @@ class ProcessCase(unittest.TestCase):
     def names(self) -> List[str]:
         return sorted(os.listdir(str(self.directory)))
 
-    def command(self, *arguments: str, script: Path = SCRIPT, python: Sequence[str] = ()) -> List[str]:
-        return [sys.executable, *python, str(script), *arguments]
-
     def run_words(
-        self, *arguments: str, script: Path = SCRIPT, python: Sequence[str] = (), **options: Any
+        self,
+        *words: str,
+        input: bytes = b"",
+        stdin: Any = None,
+        stdout: Any = None,
+        stderr: Any = None,
+        program: Optional[Program] = None,
     ) -> Result[bytes]:
         """Exactly these words on the command line, in the directory of the two inputs."""
-        options.setdefault("env", environment())
-        options.setdefault("cwd", str(self.directory))
-        options.setdefault("stdout", subprocess.PIPE)
-        options.setdefault("stderr", subprocess.PIPE)
-        if "input" not in options:
-            options.setdefault("stdin", subprocess.DEVNULL)
-        words = self.command(*arguments, script=script, python=python)
-        return subprocess.run(words, timeout=60, check=False, **options)
-
-    def run_each(self, each: Iterable[Sequence[str]], **options: Any) -> Iterator[Tuple[Sequence[str], Result[bytes]]]:
-        """Several command lines, a few at a time: most of a process is waiting for Python to start."""
-        lines = list(each)
-        with ThreadPoolExecutor(4) as pool:
-            yield from zip(lines, pool.map(lambda words: self.run_words(*words, **options), lines))
-
-    def start(self, *arguments: str, stdout: int = subprocess.PIPE) -> subprocess.Popen[bytes]:
-        """The program left running, to be interrupted; it is killed at the end of the test."""
-        process = subprocess.Popen(
-            self.command(*arguments),
-            cwd=str(self.directory),
-            env=environment(),
-            stdout=stdout,
-            stderr=subprocess.PIPE,
-            # A background job of a shell inherits an ignored SIGINT.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-        )
-        self.addCleanup(process.kill)
-        return process
+        with contextlib.ExitStack() as files:
+            if stdin is None:
+                stdin = files.enter_context(tempfile.TemporaryFile() if input else open(os.devnull, "rb"))  # noqa: SIM115
+                if input:
+                    stdin.write(input)
+                    stdin.seek(0)
+            with redirected(stdin, stdout or WRITTEN[0], stderr or WRITTEN[1]), working_directory(self.directory):
+                status = (program or self.program).main(list(words))
+        return subprocess.CompletedProcess(words, status, *map(taken, WRITTEN))
 
     def check(self, *more: str, **options: Any) -> Result[bytes]:
         """A check of the two inputs."""
-        return self.run_words("--expected", "workflows.json", "--observed", "traces.json", *more, **options)
+        return self.run_words(*PAIR, *more, **options)
+
+    def wanted(self, expected: bytes = EXPECTED, observed: bytes = OBSERVED) -> bytes:
+        """The bytes that the report of a pair should be."""
+        return laid_out(self.program.audit(expected, observed))
 
     def assert_no_statement(self, result: Result[bytes], *words: str) -> None:
         """Exit 1: nothing on standard output, a plain reason on standard error."""
@@ -147,3 +260,118 @@ class ProcessCase(unittest.TestCase):
         report: Json = json.loads(result.stdout)
         self.assertEqual(verdict, report["verdict"])
         return report
+
+
+class ProcessCase(Case):
+    """The same, with the program run as a process of its own.
+
+    All tests of such a class are started together, each in a thread and a directory of its own: most of a process is
+    waiting for another. So they touch nothing that is this whole process's, such as its own directory or its mask.
+    """
+
+    running: ClassVar[Dict[str, Future[None]]]
+    started: ClassVar[List[subprocess.Popen[bytes]]]
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        super().setUpClass()
+        # A background job of a shell inherits an ignored SIGINT, which a process started from here would too.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        pool = ThreadPoolExecutor(4)
+        cls.addClassCleanup(pool.shutdown)
+        cls.started = []
+        cls.addClassCleanup(cls.end)
+        names = unittest.TestLoader().getTestCaseNames(cls)
+        cls.running = {name: pool.submit(cls.alone, name) for name in names}
+
+    @classmethod
+    def end(cls) -> None:
+        """Kill what a test has left running, so that nothing waits for it."""
+        for process in cls.started:
+            if process.poll() is None:
+                process.kill()
+
+    @classmethod
+    def alone(cls, name: str) -> None:
+        """One test from its set-up to its clean-up."""
+        test = cls(name)
+        try:
+            test.setUp()
+            getattr(test, name)()
+        finally:
+            test.tearDown()
+            test.doCleanups()
+
+    def run(self, result: Optional[unittest.TestResult] = None) -> Optional[unittest.TestResult]:
+        # What unittest runs as this test is the wait for its thread.
+        setattr(self, self._testMethodName, self.outcome)
+        self.setUp = lambda: None  # type: ignore[method-assign]
+        return super().run(result)
+
+    def outcome(self) -> None:
+        """Wait for what the test of this name came to in its thread."""
+        self.running[self._testMethodName].result(2 * DEADLINE)
+
+    @contextlib.contextmanager
+    def subTest(self, msg: Any = "", **params: Any) -> Iterator[None]:
+        """Name the part of a test that failed; in a thread there is no result to add it to."""
+        try:
+            yield
+        except AssertionError as error:
+            raise AssertionError(f"[{msg}] {params or ''}: {error}") from error
+
+    def command(self, *words: str, script: Optional[Path] = None, python: Sequence[str] = ()) -> List[str]:
+        return [sys.executable, *python, str(script or self.program.path), *words]
+
+    def run_words(
+        self,
+        *words: str,
+        script: Optional[Path] = None,
+        python: Sequence[str] = (),
+        around: str = "",
+        **options: Any,
+    ) -> Result[bytes]:
+        """The same as a process. `around` is a shell command around `"$@"`: a limit, a redirection."""
+        command = self.command(*words, script=script, python=python)
+        if around:
+            command = ["/bin/sh", "-c", around, "sh", *command]
+        if "input" not in options:
+            options.setdefault("stdin", subprocess.DEVNULL)
+        for name, value in {
+            "env": environment(),
+            "cwd": str(self.directory),
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.PIPE,
+        }.items():
+            options.setdefault(name, value)
+        return subprocess.run(command, timeout=DEADLINE, check=False, **options)
+
+    def run_each(self, each: Iterable[Sequence[str]], **options: Any) -> List[Tuple[Sequence[str], Result[bytes]]]:
+        """Several command lines at a time."""
+        lines = list(each)
+        with ThreadPoolExecutor(4) as pool:
+            return list(zip(lines, pool.map(lambda words: self.run_words(*words, **options), lines)))
+
+    def start(self, *words: str, around: str = 'exec "$@"', **options: Any) -> subprocess.Popen[bytes]:
+        """The program left running, to be interrupted; it is killed at the end of the tests."""
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": environment(), **options}
+        command = ["/bin/sh", "-c", around, "sh", *self.command(*words)]
+        process: subprocess.Popen[bytes] = subprocess.Popen(command, cwd=str(self.directory), **options)
+        self.started.append(process)
+        return process
+
+    def ended(self, process: subprocess.Popen[bytes]) -> Result[bytes]:
+        output, error = process.communicate(timeout=DEADLINE)
+        return subprocess.CompletedProcess(process.args, process.returncode, output, error)
+
+    def until(self, process: subprocess.Popen[bytes], reached: Callable[[], bool]) -> None:
+        """Wait until a running process has come to something."""
+        end = time.monotonic() + DEADLINE
+        while not reached():
+            self.assertLess(time.monotonic(), end, "it never came to that")
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.fail(f"ended with {process.wait(0.002)} before it came to that")
+
+    def blocked(self, process: subprocess.Popen[bytes]) -> bool:
+        """Whether a process sleeps, as in reading from a pipe."""
+        return Path(f"/proc/{process.pid}/stat").read_text("ascii").rpartition(")")[2].split()[0] == "S"

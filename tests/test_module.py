@@ -8,9 +8,7 @@ import sys
 import unittest
 from typing import Any
 
-import agent_trace_audit as product
-
-from .support import EXPECTED, OBSERVED, ROOT, ProcessCase, call, case, trace, traces, workflows
+from .support import EXPECTED, OBSERVED, PROGRAM, Case, ProcessCase, call, case, trace, traces, workflows
 from .test_reading import nested
 
 COSTLY = workflows(case("r1", ["a"] * 3, max_cost_usd="999999999.999999", max_total_tool_ms=2000.0))
@@ -61,27 +59,27 @@ print("same")
 """
 
 
-class Module(unittest.TestCase):
+class Module(Case):
     def test_public_names(self) -> None:
-        self.assertTrue(issubclass(product.InputError, ValueError))
-        self.assertEqual("pass", product.audit(EXPECTED, OBSERVED)["verdict"])
+        self.assertTrue(issubclass(self.program.refusal, ValueError))
+        self.assertEqual("pass", self.program.audit(EXPECTED, OBSERVED)["verdict"])
 
     def test_problems_are_those_of_the_command_line(self) -> None:
-        with self.assertRaises(product.InputError) as caught:
-            product.audit(b"[", b"\xff")
-        expected, observed = caught.exception.problems
+        expected, observed = self.program.problems(b"[", b"\xff")
         self.assertEqual("expected:1:2: ", expected[:14])
         self.assertEqual("observed: ", observed[:10])
-        self.assertNotIn(product.NAME, expected + observed)
+        self.assertNotIn("agent_trace_audit", expected + observed)
+        self.put("expected", b"[")
+        self.put("observed", b"\xff")
+        lines = self.run_words("--expected", "expected", "--observed", "observed").stderr.decode("ascii").splitlines()
+        self.assertEqual([f"agent_trace_audit: error: {problem}" for problem in (expected, observed)], lines)
 
     def test_problems_are_not_cut_to_twenty(self) -> None:
-        with self.assertRaises(product.InputError) as caught:
-            product.audit(EXPECTED, json.dumps([1] * 33).encode("ascii"))
-        self.assertEqual(33, len(caught.exception.problems))
+        self.assertEqual(33, len(self.program.problems(EXPECTED, json.dumps([1] * 33).encode("ascii"))))
 
     def test_the_callers_decimal_context(self) -> None:
         signals: Any = list(decimal.getcontext().traps)
-        wanted = product.audit(COSTLY, PAID)
+        wanted = self.program.audit(COSTLY, PAID)
         self.assertEqual("333333334.433333", wanted["totals"]["cost_usd"]["known_total"])
         for name, context in {
             "one digit": decimal.Context(prec=1),
@@ -91,13 +89,19 @@ class Module(unittest.TestCase):
             "capitals off": decimal.Context(prec=5, capitals=0, clamp=1),
         }.items():
             with self.subTest(name), decimal.localcontext(context):
-                self.assertEqual(wanted, product.audit(COSTLY, PAID))
+                self.assertEqual(wanted, self.program.audit(COSTLY, PAID))
+
+    def test_main_returns_its_status(self) -> None:
+        limit = sys.getrecursionlimit()
+        self.assertEqual(0, self.check("--output", "report.json").returncode)
+        self.assertEqual(self.wanted(), (self.directory / "report.json").read_bytes())
+        self.assertEqual(limit, sys.getrecursionlimit())
 
     def test_reports_are_the_callers_own(self) -> None:
-        first = product.audit(EXPECTED, OBSERVED)
+        first = self.program.audit(EXPECTED, OBSERVED)
         first["limitations"].clear()
         first["cases"].clear()
-        self.assertTrue(product.audit(EXPECTED, OBSERVED)["limitations"])
+        self.assertTrue(self.program.audit(EXPECTED, OBSERVED)["limitations"])
 
 
 class Surroundings(ProcessCase):
@@ -113,7 +117,7 @@ class Surroundings(ProcessCase):
         ]
         documents = json.dumps([[part.decode("ascii") for part in pair] for pair in pairs])
         script = self.put("run.py", RUN.encode("ascii"))
-        result = self.run_words(str(ROOT), script=script, input=documents.encode("ascii"))
+        result = self.run_words(str(PROGRAM.path.parent), script=script, input=documents.encode("ascii"))
         self.assertEqual((b"same\n", b""), (result.stdout, result.stderr))
 
     def test_import_has_no_side_effects(self) -> None:
@@ -125,17 +129,10 @@ class Surroundings(ProcessCase):
         )
         before = self.names()
         script = self.put("imports.py", code.encode("ascii"))
-        result = self.run_words(str(ROOT), script=script, python=["-B"])
+        result = self.run_words(str(PROGRAM.path.parent), script=script, python=["-B"])
         self.assertEqual((0, b"", b""), (result.returncode, result.stdout, result.stderr))
         script.unlink()
         self.assertEqual(before, self.names())
-
-    def test_main_returns_its_status(self) -> None:
-        paths = ["--expected", str(self.expected), "--observed", str(self.observed)]
-        report = self.directory / "report.json"
-        self.assertEqual(0, product.main([*paths, "--output", str(report)]))
-        self.assertEqual(product.json_bytes(product.audit(EXPECTED, OBSERVED)), report.read_bytes())
-        self.assertEqual(sys.getrecursionlimit(), 1000)
 
 
 if __name__ == "__main__":

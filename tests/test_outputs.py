@@ -13,9 +13,22 @@ from pathlib import Path
 from typing import Any, Dict, List, Tuple
 from xml.etree import ElementTree
 
-import agent_trace_audit as product
-
-from .support import FAILING, ROOT, Json, ProcessCase, call, case, environment, to_bytes, trace, traces, workflows
+from .support import (
+    EXPECTED,
+    FAILING,
+    OBSERVED,
+    PAIR,
+    ROOT,
+    Case,
+    Json,
+    ProcessCase,
+    call,
+    case,
+    to_bytes,
+    trace,
+    traces,
+    workflows,
+)
 
 HOSTILE = [
     "plain",
@@ -46,20 +59,39 @@ HOSTILE = [
 ]
 
 
-def report_of(expected: bytes, observed: bytes) -> Json:
-    return product.audit(expected, observed)
+Pair = Tuple[bytes, bytes]
 
 
-def hostile_report(status: str = "failed") -> Json:
+def hostile_pair(status: str = "failed") -> Pair:
     """Every group a different injection, on cases that fail, or pass."""
     cases = [case(f"r{number}", group=group) for number, group in enumerate(HOSTILE)]
     recorded = [trace(f"r{number}", [call(status=status)]) for number in range(len(HOSTILE))]
-    return report_of(workflows(*cases), traces(*recorded))
+    return workflows(*cases), traces(*recorded)
 
 
-def example_report() -> Json:
-    names = ("workflows.example.json", "traces.example.json")
-    return report_of(*((ROOT / name).read_bytes() for name in names))
+def example_pair() -> Pair:
+    expected, observed = ((ROOT / f"{name}.example.json").read_bytes() for name in ("workflows", "traces"))
+    return expected, observed
+
+
+class OutputCase(Case):
+    def made(self, pair: Pair) -> Tuple[Json, bytes, bytes]:
+        """The report of a pair, its JUnit XML and its Markdown."""
+        self.put("workflows.json", pair[0])
+        self.put("traces.json", pair[1])
+        done = self.check("--junit-xml", "made.xml", "--markdown", "made.md")
+        self.assertEqual((0, b""), (done.returncode, done.stderr))
+        paths = [self.directory / name for name in ("made.xml", "made.md")]
+        xml, text = (path.read_bytes() for path in paths)
+        for path in paths:
+            path.unlink()
+        return json.loads(done.stdout), xml, text
+
+    def xml(self, pair: Pair) -> bytes:
+        return self.made(pair)[1]
+
+    def markdown(self, pair: Pair) -> str:
+        return self.made(pair)[2].decode("ascii")
 
 
 def cases_in(xml: bytes) -> List[ElementTree.Element]:
@@ -73,10 +105,10 @@ def counts(element: ElementTree.Element) -> Tuple[int, int, int, int]:
     return tests, failures, errors, skipped
 
 
-class JUnit(unittest.TestCase):
+class JUnit(OutputCase):
     def test_it_agrees_with_the_report(self) -> None:
-        for report in (example_report(), hostile_report(), hostile_report("succeeded")):
-            xml = product.junit_xml(report)
+        for pair in (example_pair(), hostile_pair(), hostile_pair("succeeded")):
+            report, xml, _ = self.made(pair)
             root = ElementTree.fromstring(xml)  # noqa: S314
             failed = report["totals"]["failed"] + report["totals"]["unknown_cases"]
             total = report["totals"]["cases"] + report["totals"]["unknown_cases"]
@@ -89,8 +121,8 @@ class JUnit(unittest.TestCase):
             self.assertEqual(names, [element.get("name") for element in cases_in(xml)])
 
     def test_a_failure_holds_every_failing_check(self) -> None:
-        report = example_report()
-        elements = cases_in(product.junit_xml(report))
+        report, xml, _ = self.made(example_pair())
+        elements = cases_in(xml)
         for reported, element in zip(report["cases"], elements):
             wrong = [check for check in reported["checks"] if "message" in check]
             failures = element.findall("failure")
@@ -101,18 +133,17 @@ class JUnit(unittest.TestCase):
                     self.assertIn(check["rule"], text)
 
     def test_the_unknown_case_is_a_failing_test(self) -> None:
-        element = cases_in(product.junit_xml(example_report()))[-1]
+        element = cases_in(self.xml(example_pair()))[-1]
         self.assertEqual("refund-2099", element.get("name"))
         self.assertIn("no case expects it", element.findall("failure")[0].get("message", ""))
 
     def test_the_group_is_the_class_name(self) -> None:
-        report = report_of(workflows(case("r1", group="Desk"), case("r2"), case("r3", group="")), b"[]")
-        names = [element.get("classname") for element in cases_in(product.junit_xml(report))]
+        xml = self.xml((workflows(case("r1", group="Desk"), case("r2"), case("r3", group="")), b"[]"))
+        names = [element.get("classname") for element in cases_in(xml)]
         self.assertEqual(["Desk", "agent_trace_audit", ""], names)
 
     def test_what_xml_can_hold_comes_back_as_it_was(self) -> None:
-        report = hostile_report()
-        for group, element in zip(HOSTILE, cases_in(product.junit_xml(report))):
+        for group, element in zip(HOSTILE, cases_in(self.xml(hostile_pair()))):
             legal = re.fullmatch("[\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]*", group)
             if legal:
                 self.assertEqual(group, element.get("classname"))
@@ -120,14 +151,14 @@ class JUnit(unittest.TestCase):
                 self.assertIn("\\", element.get("classname", ""))
 
     def test_it_is_plain_ascii_without_commands_or_times(self) -> None:
-        xml = product.junit_xml(hostile_report()).decode("ascii")
+        xml = self.xml(hostile_pair()).decode("ascii")
         self.assertRegex(xml, r"\A[\n\x20-\x7e]*\Z")
         self.assertNotIn("##", xml)
         self.assertFalse([line for line in xml.splitlines() if line.lstrip().startswith("::")])
         self.assertFalse({"time", "timestamp"} & set(re.findall(r" (\w+)=", xml)))
 
     def test_one_green_case_is_a_test(self) -> None:
-        xml = product.junit_xml(report_of(workflows(), traces()))
+        xml = self.xml((workflows(), traces()))
         self.assertEqual((1, 0, 0, 0), counts(ElementTree.fromstring(xml)))  # noqa: S314
 
 
@@ -142,18 +173,30 @@ def outside_code(text: str) -> str:
     return re.sub(r"`[^`\n]*`", "", text)
 
 
-class Markdown(unittest.TestCase):
+def long_pair(failing: int, passing: int) -> Pair:
+    """Cases whose failures say as much as the inputs have room for, and cases that pass."""
+    steps = [letter * 124 for letter in "stu"]
+    calls = [call(f"c{number}", letter * 62) for number, letter in enumerate("abcdefg")]
+    cases = [case(f"f{number}", steps, steps, match="permutation") for number in range(failing)]
+    cases += [case(f"p{number}" + "x" * 120, group="\u00e9" * 70) for number in range(passing)]
+    recorded = [trace(one["id"], calls if number < failing else None) for number, one in enumerate(cases)]
+    return to_bytes({"cases": cases}), to_bytes(recorded)
+
+
+def shown_and_more(text: str) -> Tuple[int, int]:
+    """The rows of a summary, and how many it says that it leaves out."""
+    more = re.findall(r"^and ([\d,]+) more$", text, re.MULTILINE)
+    return len(re.findall(r"^\| (?:FAIL|PASS) \| ", text, re.MULTILINE)), sum(int(n.replace(",", "")) for n in more)
+
+
+class Markdown(OutputCase):
     def test_the_first_line_is_the_verdict_with_its_counts(self) -> None:
-        first = product.markdown(example_report()).decode("ascii").splitlines()[0]
+        first = self.markdown(example_pair()).splitlines()[0]
         self.assertEqual("## agent_trace_audit: fail, 2 of 4 cases failed, 1 unknown case", first)
 
     def test_failing_cases_come_first_with_all_sentences(self) -> None:
-        report = example_report()
-        rows = [
-            row
-            for row in rows_of(product.markdown(report).decode("ascii"))
-            if row[0] in ("FAIL", "PASS", "UNKNOWN-CASE")
-        ]
+        report, _, text = self.made(example_pair())
+        rows = [row for row in rows_of(text.decode("ascii")) if row[0] in ("FAIL", "PASS", "UNKNOWN-CASE")]
         self.assertEqual(["FAIL", "FAIL", "UNKNOWN-CASE", "PASS", "PASS"], [row[0] for row in rows])
         self.assertEqual(["`refund-2001`", "`Refund desk`"], rows[0][1:3])
         for check in report["cases"][2]["checks"]:
@@ -163,34 +206,34 @@ class Markdown(unittest.TestCase):
         self.assertIn("max_cost_usd (unknown): ", rows[0][3])
 
     def test_the_totals_are_the_report_s(self) -> None:
-        text = product.markdown(example_report()).decode("ascii")
+        text = self.markdown(example_pair())
         self.assertIn("8 calls: 6 succeeded, 1 failed, 1 pending.", text)
         self.assertIn(
             "Known cost 0.0115 USD (not known for 2 calls), known tool time 4,450 ms (not known for 1 call).", text
         )
 
     def test_passing_cases_are_folded_away(self) -> None:
-        text = product.markdown(example_report()).decode("ascii")
+        text = self.markdown(example_pair())
         before, _, after = text.partition("<details><summary>2 cases passed</summary>\n\n")
         self.assertNotIn("support-1001", before)
         self.assertIn("support-1001", after)
         self.assertTrue(text.endswith("\n</details>\n"))
 
     def test_no_table_without_failures(self) -> None:
-        text = product.markdown(report_of(workflows(), traces())).decode("ascii")
+        text = self.markdown((workflows(), traces()))
         self.assertTrue(text.startswith("## agent_trace_audit: pass, 0 of 1 case failed, 0 unknown cases\n"))
         self.assertEqual(["PASS"], [row[0] for row in rows_of(text)[2:]])
 
     def test_every_row_has_the_same_cells(self) -> None:
-        for report in (hostile_report(), hostile_report("succeeded"), example_report()):
-            self.assertEqual({4}, {len(row) for row in rows_of(product.markdown(report).decode("ascii"))})
+        for pair in (hostile_pair(), hostile_pair("succeeded"), example_pair()):
+            self.assertEqual({4}, {len(row) for row in rows_of(self.markdown(pair))})
 
     def test_no_group_becomes_markup(self) -> None:
         for status, tags in (
             ("failed", {"<br>"}),
             ("succeeded", {"<details>", "<summary>", "</summary>", "</details>"}),
         ):
-            text = product.markdown(hostile_report(status)).decode("ascii")
+            text = self.markdown(hostile_pair(status))
             self.assertRegex(text, r"\A[\n\x20-\x7e]*\Z")
             self.assertEqual(0, text.count("`") % 2)
             outside = outside_code(text)
@@ -202,44 +245,40 @@ class Markdown(unittest.TestCase):
             self.assertNotIn("##[", text)
 
     def test_a_long_summary_is_cut(self) -> None:
-        tools = [f"{'t' * 120}{number}" for number in range(50)]
-        calls = [call(f"{'c' * 120}{number}", tool, "pending") for number, tool in enumerate(tools)]
-        report = report_of(workflows(case("r0")), traces(trace("r0", calls)))
-        one = report["cases"][0]
-        for count, passing in ((500, 0), (0, 500), (300, 200)):
-            failing_cases = [{**one, "id": f"r{number}"} for number in range(count)]
-            passing_cases = [{**one, "id": f"p{number}" + "x" * 100, "verdict": "pass"} for number in range(passing)]
-            text = product.markdown({**report, "cases": failing_cases + passing_cases * 40}).decode("ascii")
-            self.assertLessEqual(len(text), 900_000)
-            self.assertGreater(len(text), 800_000)
-            shown = text.count("\n| FAIL | ") + text.count("\n| PASS | ")
-            more = [int(found.replace(",", "")) for found in re.findall(r"^and ([\d,]+) more$", text, re.MULTILINE)]
-            self.assertEqual(count + passing * 40, shown + sum(more))
+        text = self.markdown(long_pair(500, 0))
+        self.assertLessEqual(len(text), 900_000)
+        self.assertGreater(len(text), 890_000)
+        shown, more = shown_and_more(text)
+        self.assertEqual(500, shown + more)
+        self.assertGreater(more, 0)
 
     def test_a_short_summary_is_not_cut(self) -> None:
-        self.assertNotIn("more", product.markdown(example_report()).decode("ascii"))
+        self.assertNotIn("more", self.markdown(example_pair()))
 
 
-class Files(ProcessCase):
+class Files(OutputCase):
     def test_the_files_are_those_of_the_report(self) -> None:
         self.put("traces.json", FAILING)
         done = self.check("--junit-xml", "j.xml", "--markdown", "m.md", "--fail-on-errors")
         report = self.assert_report(done, "fail", 2)
-        self.assertEqual(product.junit_xml(report), Path(self.directory, "j.xml").read_bytes())
-        self.assertEqual(product.markdown(report), Path(self.directory, "m.md").read_bytes())
+        again, xml, text = self.made((EXPECTED, FAILING))
+        self.assertEqual(again, report)
+        self.assertEqual(xml, Path(self.directory, "j.xml").read_bytes())
+        self.assertEqual(text, Path(self.directory, "m.md").read_bytes())
         self.assertEqual(["j.xml", "m.md", "traces.json", "workflows.json"], self.names())
 
     def test_markdown_is_appended_after_a_blank_line(self) -> None:
+        _, _, text = self.made((EXPECTED, OBSERVED))
         for before, blank in ((b"", b""), (b"# Job\n", b"\n"), (b"# Job", b"\n\n")):
             with self.subTest(before=before):
                 path = self.put("m.md", before)
-                report = self.assert_report(self.check("--markdown", "m.md"))
-                self.assertEqual(before + blank + product.markdown(report), path.read_bytes())
+                self.assert_report(self.check("--markdown", "m.md"))
+                self.assertEqual(before + blank + text, path.read_bytes())
 
     def test_xml_is_replaced(self) -> None:
         path = self.put("j.xml", b"old")
-        report = self.assert_report(self.check("--junit-xml", "j.xml"))
-        self.assertEqual(product.junit_xml(report), path.read_bytes())
+        self.assert_report(self.check("--junit-xml", "j.xml"))
+        self.assertEqual(self.xml((EXPECTED, OBSERVED)), path.read_bytes())
 
     def test_nothing_is_written_on_a_refused_input(self) -> None:
         self.put("traces.json", b"{}")
@@ -310,19 +349,6 @@ class Files(ProcessCase):
         self.assert_no_statement(done, "the report cannot be written")
         self.assertEqual((before.st_ino, 2), (path.stat().st_ino, path.stat().st_nlink))
 
-    def test_an_interrupt_after_the_report_changes_no_status(self) -> None:
-        cases = [case(f"r{number}", ["a"] * 30, ["b"]) for number in range(500)]
-        self.put("workflows.json", to_bytes({"cases": cases}))
-        self.put("traces.json", traces(*(trace(f"r{number}") for number in range(500))))
-        words = ("--expected", "workflows.json", "--observed", "traces.json", "--fail-on-errors", "--output", "r.json")
-        process = self.start(*words, stdout=subprocess.DEVNULL)
-        assert process.stderr is not None
-        process.stderr.read(1)  # the report is in place, and most of the reasons wait for a reader
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
-        self.assertEqual(2, process.returncode)
-        self.assertEqual("fail", json.loads((self.directory / "r.json").read_bytes())["verdict"])
-
     def test_standard_output_s_own_file_is_written_through_it(self) -> None:
         for words in (["--output", "r.json"], ["--output", "/dev/stdout"]):
             with self.subTest(words), open(str(self.directory / "r.json"), "wb") as log:
@@ -332,37 +358,6 @@ class Files(ProcessCase):
                 log.write(b"after\n")
             lines = (self.directory / "r.json").read_bytes().splitlines()
             self.assertEqual((b"before", b"{", b"}", b"after"), (*lines[:2], *lines[-2:]))
-
-    def test_one_terminal_serves_as_input_and_output(self) -> None:
-        ours, terminal = pty.openpty()
-        self.addCleanup(os.close, ours)
-        os.write(ours, self.observed.read_bytes() + b"\n\x04\x04")
-        words = self.command("--expected", "workflows.json", "--observed", "-")
-        done = subprocess.run(
-            words,
-            cwd=str(self.directory),
-            env=environment(),
-            stdin=terminal,
-            stdout=terminal,
-            stderr=subprocess.PIPE,
-            check=False,
-        )
-        os.close(terminal)
-        self.assertEqual((0, b""), (done.returncode, done.stderr))
-
-    def test_a_cancelled_run_leaves_nothing(self) -> None:
-        os.mkfifo(str(self.directory / "fifo"))
-        for number in (signal.SIGTERM, signal.SIGINT):
-            self.put("m.md", b"old")
-            words = ("--expected", "workflows.json", "--observed", "traces.json", "--output", "fifo")
-            process = self.start(*words, "--junit-xml", "j.xml", "--markdown", "m.md", stdout=subprocess.DEVNULL)
-            while not (self.directory / "j.xml").exists():  # then it waits for a reader of the pipe
-                self.assertIsNone(process.poll())
-            process.send_signal(number)
-            _, error = process.communicate(timeout=60)
-            self.assertEqual((1, b"agent_trace_audit: error: interrupted\n"), (process.returncode, error))
-            self.assertEqual(["fifo", "m.md", "traces.json", "workflows.json"], self.names())
-            self.assertEqual(b"old", (self.directory / "m.md").read_bytes())
 
     def test_a_hostile_example_end_to_end(self) -> None:
         cases = [case(f"r{number}", group=group) for number, group in enumerate(HOSTILE)]
@@ -374,3 +369,49 @@ class Files(ProcessCase):
             element.get("name", ""): element for element in cases_in((self.directory / "j.xml").read_bytes())
         }
         self.assertEqual(len(HOSTILE), len(found))
+
+
+class Processes(ProcessCase):
+    def test_one_terminal_serves_as_input_and_output(self) -> None:
+        ours, terminal = pty.openpty()
+        self.addCleanup(os.close, ours)
+        os.write(ours, self.observed.read_bytes() + b"\n\x04\x04")
+        done = self.run_words("--expected", "workflows.json", "--observed", "-", stdin=terminal, stdout=terminal)
+        os.close(terminal)
+        self.assertEqual((0, b""), (done.returncode, done.stderr))
+
+    def after_the_report(self, number: int) -> None:
+        cases = [case(f"r{number}", ["a"] * 30, ["b"]) for number in range(500)]
+        self.put("workflows.json", to_bytes({"cases": cases}))
+        self.put("traces.json", traces(*(trace(f"r{number}") for number in range(500))))
+        process = self.start(*PAIR, "--fail-on-errors", "--output", "r.json", stdout=subprocess.DEVNULL)
+        assert process.stderr is not None
+        process.stderr.read(1)  # the report is in place, and most of the reasons wait for a reader
+        process.send_signal(number)
+        self.assertEqual(2, self.ended(process).returncode)
+        self.assertEqual("fail", json.loads((self.directory / "r.json").read_bytes())["verdict"])
+
+    def test_an_interrupt_after_the_report_changes_no_status(self) -> None:
+        self.after_the_report(signal.SIGINT)
+
+    def cancelled(self, number: int) -> None:
+        os.mkfifo(str(self.directory / "fifo"))
+        self.put("m.md", b"old")
+        words = ("--output", "fifo", "--junit-xml", "j.xml", "--markdown", "m.md")
+        process = self.start(*PAIR, *words, stdout=subprocess.DEVNULL)
+        self.until(process, (self.directory / "j.xml").exists)  # then it waits for a reader of the pipe
+        process.send_signal(number)
+        done = self.ended(process)
+        self.assertEqual((1, b"agent_trace_audit: error: interrupted\n"), (done.returncode, done.stderr))
+        self.assertEqual(["fifo", "m.md", "traces.json", "workflows.json"], self.names())
+        self.assertEqual(b"old", (self.directory / "m.md").read_bytes())
+
+    def test_an_interrupted_run_leaves_nothing(self) -> None:
+        self.cancelled(signal.SIGINT)
+
+    def test_a_cancelled_run_leaves_nothing(self) -> None:
+        self.cancelled(signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import importlib.util
-import io
 import json
-import tempfile
 import unittest
-from pathlib import Path
 from random import Random
-from typing import Any, Callable, Dict, Iterable, List, Set, Tuple
-
-import agent_trace_audit as product
+from typing import Any, Dict, Iterable, List, Set, Tuple
 
 from . import oracle
-from .support import EXPECTED, OBSERVED, SCRIPT, Json, call, case, load_vectors, to_bytes, trace, visible, workflows
-from .test_reading import BOUNDS, Pair, nested
+from .support import EXPECTED, OBSERVED, PROGRAM, Json, call, case, laid_out, load_vectors, to_bytes, trace, visible
+from .test_reading import Pair
 from .test_vectors import spellings
 
 
@@ -42,7 +35,7 @@ class Oracle(unittest.TestCase):
                     if "match" in check:
                         seen.setdefault(check["match"], set()).add(check["verdict"])
             with self.subTest(number=number):
-                report = product.audit(to_bytes(expected), to_bytes(observed))
+                report = PROGRAM.audit(to_bytes(expected), to_bytes(observed))
                 self.assertEqual(wanted, without_messages(report))
         return seen
 
@@ -64,17 +57,17 @@ class Oracle(unittest.TestCase):
     def test_order_of_the_traces_changes_no_verdict(self) -> None:
         for seed in range(50):
             expected, observed = oracle.random_pair(oracle.seeded(seed))
-            one, other = (product.audit(to_bytes(expected), to_bytes(traces)) for traces in (observed, observed[::-1]))
+            one, other = (PROGRAM.audit(to_bytes(expected), to_bytes(traces)) for traces in (observed, observed[::-1]))
             for key in ("verdict", "totals", "rules", "groups", "cases"):
                 self.assertEqual(one[key], other[key])
 
     def test_group_changes_no_verdict(self) -> None:
         for seed in range(50):
             expected, observed = oracle.random_pair(oracle.seeded(seed))
-            one = product.audit(to_bytes(expected), to_bytes(observed))
+            one = PROGRAM.audit(to_bytes(expected), to_bytes(observed))
             for found in expected["cases"]:
                 found["group"] = "another"
-            other = product.audit(to_bytes(expected), to_bytes(observed))
+            other = PROGRAM.audit(to_bytes(expected), to_bytes(observed))
             self.assertEqual(one["totals"], other["totals"])
             self.assertEqual(one["rules"], other["rules"])
 
@@ -152,15 +145,15 @@ class Damage(unittest.TestCase):
     def refusal_or_report(self, expected: bytes, observed: bytes) -> bool:
         """Whether there was a report; a refusal must be printable and repeat no value."""
         try:
-            report = product.audit(expected, observed)
-        except product.InputError as refused:
+            report = PROGRAM.audit(expected, observed)
+        except PROGRAM.refusal as refused:
             self.assertTrue(refused.problems)
             for problem in refused.problems:
                 self.assertTrue(visible(problem), problem)
                 self.assertRegex(problem, r"\A(expected|observed):")
                 self.assertNotIn(PIECE, problem)
             return False
-        product.json_bytes(report)
+        laid_out(report)
         return True
 
     def test_damaged_bytes(self) -> None:
@@ -187,105 +180,34 @@ class Damage(unittest.TestCase):
         self.assertGreater(reports, 0)
 
 
-def verdicts_of_vectors() -> Iterable[str]:
-    """The verdict of every accepted vector."""
+class KnockOut(unittest.TestCase):
+    """Each rule decides something: were it left out, a vector would come to another verdict."""
+
+    def test_each_rule_alone_fails_a_vector(self) -> None:
+        alone, rules = set(), set()
+        for expected, observed in accepted_vectors():
+            report = PROGRAM.audit(expected, observed)
+            rules |= set(report["rules"])
+            wrong = [
+                check["rule"]
+                for found in report["cases"]
+                for check in found["checks"]
+                if check["verdict"] in ("fail", "unknown")
+            ]
+            if len(wrong) == 1 and not report["unknown_cases"]:
+                self.assertEqual("fail", report["verdict"])
+                alone.add(wrong[0])
+        self.assertEqual(10, len(rules))
+        self.assertEqual(rules, alone)
+
+
+def accepted_vectors() -> Iterable[Pair]:
+    """The inputs of every vector that comes to a report."""
     for content in load_vectors().values():
         for vector in content["cases"]:
             if vector["exit"] != 1:
                 for _, expected, observed, _, _ in spellings(vector):
-                    yield product.audit(expected, observed)["verdict"]
-
-
-def over(name: str) -> Callable[[Any], bool]:
-    """Whether a program refuses what is one beyond a bound, while it accepts the bound."""
-    bound = BOUNDS[name]
-
-    def refused(module: Any) -> bool:
-        try:
-            module.audit(*bound.build(bound.value + 1))
-        except module.InputError:
-            return True
-        return False
-
-    return refused
-
-
-def refused_for(pair: Pair, word: str) -> Callable[[Any], bool]:
-    def refused(module: Any) -> bool:
-        try:
-            module.audit(*pair)
-        except module.InputError as error:
-            return word in error.problems[0]
-        return False
-
-    return refused
-
-
-def says_more(module: Any) -> bool:
-    """Whether 21 problems are 20 lines and how many more there are."""
-    error = io.StringIO()
-    with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory, "bad.json")
-        path.write_bytes(to_bytes([1] * 20))
-        with contextlib.redirect_stderr(error):
-            module.main(["--expected", str(path), "--observed", str(path)])
-    return error.getvalue().endswith("\nand 1 more\n")
-
-
-# How a broken bound of the program's table shows.
-PROBES: Dict[str, Callable[[Any], bool]] = {
-    "size": over("size of observed"),
-    "nodes": over("nodes"),
-    "depth": refused_for((EXPECTED, nested(33)), "32"),
-    "cases": over("cases"),
-    "traces": over("traces"),
-    "calls": over("calls"),
-    "tools": over("sequence"),
-    "number": over("number"),
-    "group": over("group"),
-    "failed_calls": over("failed calls"),
-    "max_calls": refused_for((workflows(case(max_calls={"a": 51})), OBSERVED), "max_calls"),
-    "total_tool_ms": over("total_tool_ms"),
-    "duration_ms": over("duration_ms"),
-    "problems": says_more,
-}
-
-
-class KnockOut(unittest.TestCase):
-    """A rule or a bound that is out of force is noticed."""
-
-    def test_each_rule(self) -> None:
-        wanted = list(verdicts_of_vectors())
-        rules = product.RULES
-        self.addCleanup(setattr, product, "RULES", rules)
-        for index, rule in enumerate(rules):
-            with self.subTest(rule.name):
-                idle = rule._replace(judge=lambda expects, run: product.Check(product.PASS, {}))
-                product.RULES = (*rules[:index], idle, *rules[index + 1 :])
-                self.assertNotEqual(wanted, list(verdicts_of_vectors()))
-
-    def load(self, source: str) -> Any:
-        """A program of its own, from changed source text."""
-        with tempfile.TemporaryDirectory() as directory:
-            path = Path(directory, "changed.py")
-            path.write_text(source, "utf-8")
-            spec = importlib.util.spec_from_file_location("changed", str(path))
-            assert spec is not None
-            assert spec.loader is not None
-            module = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
-        return module
-
-    def test_each_bound(self) -> None:
-        source = SCRIPT.read_text("utf-8")
-        self.assertEqual(set(product.BOUNDS), set(PROBES))
-        for name, bound in product.BOUNDS.items():
-            with self.subTest(name):
-                entry = f'"{name}": Bound({bound.value:_},'
-                self.assertEqual(1, source.count(entry), "the table of bounds is not where this test looks")
-                raised = self.load(source.replace(entry, f'"{name}": Bound({bound.value + 1},'))
-                self.assertTrue(PROBES[name](product))
-                self.assertFalse(PROBES[name](raised))
+                    yield expected, observed
 
 
 if __name__ == "__main__":

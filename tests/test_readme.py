@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Set
 
-import agent_trace_audit as product
+from .support import (
+    DEADLINE,
+    EXPECTED,
+    OBSERVED,
+    ORDERING,
+    PROGRAM,
+    ROOT,
+    Case,
+    Json,
+    ProcessCase,
+    Program,
+    call,
+    case,
+    environment,
+    to_bytes,
+    trace,
+    traces,
+    workflows,
+)
+from .test_reading import BOUNDS, DEPTH
 
-ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 RECORDINGS = {
     "openai-agents": "a_two_sequential_ok.jsonl",
@@ -60,35 +76,32 @@ def calls(text: str) -> List[Dict[str, str]]:
     ]
 
 
-def verdict_of(rule: str, run: str, **keys: Any) -> Dict[str, Any]:
+def verdict_of(rule: str, run: str, **keys: Any) -> Json:
     """What a rule says of a run, for a case with these keys."""
     case = {"id": "r", "allowed_tools": ["a", "b", "c"], "max_failed_calls": 9, "sequence": [], "match": "superset"}
-    trace = {"id": "r", "calls": calls(run)}
-    report = product.audit(json.dumps({"cases": [{**case, **keys}]}).encode(), json.dumps([trace]).encode())
-    check: Dict[str, Any] = next(check for check in report["cases"][0]["checks"] if check["rule"] == rule)
+    recorded = {"id": "r", "calls": calls(run)}
+    report = PROGRAM.audit(to_bytes({"cases": [{**case, **keys}]}), to_bytes([recorded]))
+    check: Json = next(check for check in report["cases"][0]["checks"] if check["rule"] == rule)
     return check
 
 
-class Commands(unittest.TestCase):
+class Commands(ProcessCase):
     def setUp(self) -> None:
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.folder = directory.name
+        super().setUp()
         for name in FILES:
-            shutil.copy(ROOT / name, self.folder)
+            shutil.copy(str(ROOT / name), str(self.directory))
 
     def shell(self, script: str) -> str:
         """The output of a shell script, standard error included; `python` is this interpreter."""
         prelude = f's=0; python() {{ "{sys.executable}" "$@"; }}\n'
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
         done = subprocess.run(
             ["/bin/bash", "-c", prelude + script],
-            cwd=self.folder,
-            env=environment,
+            cwd=str(self.directory),
+            env=environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            timeout=60,
+            timeout=DEADLINE,
             check=False,
         )
         return done.stdout.decode("ascii")
@@ -116,111 +129,173 @@ class Commands(unittest.TestCase):
     def test_the_shell_step_keeps_the_exit_status_and_the_report(self) -> None:
         (step,) = blocks("sh")
         for name in ("workflows", "traces"):
-            shutil.copy(ROOT / f"{name}.example.json", Path(self.folder, f"{name}.json"))
+            shutil.copy(ROOT / f"{name}.example.json", Path(self.directory, f"{name}.json"))
         printed = self.shell(f"mkdir kept; export ARTIFACTS=kept; (set -e\n{step}\n); echo $?")
         self.assertEqual("2", printed.splitlines()[-1])
-        self.assertEqual("fail", json.loads(Path(self.folder, "kept", "report.json").read_text("ascii"))["verdict"])
+        self.assertEqual("fail", json.loads(Path(self.directory, "kept", "report.json").read_text("ascii"))["verdict"])
 
     def test_the_import_commands_run_on_recordings(self) -> None:
-        formats = set()
-        for command in re.findall(r"^    (python agent_trace_audit.py import \S+ .*)$", README, re.MULTILINE):
+        commands = re.findall(r"^    (python agent_trace_audit.py import \S+ .*)$", README, re.MULTILINE)
+        for number, command in enumerate(dict.fromkeys(commands)):
             name, file = command.split()[3:5]
-            formats.add(name)
-            with self.subTest(name):
-                shutil.copy(ROOT / "tests" / "recordings" / name / RECORDINGS[name], Path(self.folder, file))
-                printed = self.shell(command)
+            with self.subTest(command):
+                folder = self.directory / str(number)
+                folder.mkdir()
+                shutil.copy(str(ROOT / "tests" / "recordings" / name / RECORDINGS[name]), str(folder / file))
+                printed = self.shell(f"cd {number}; {command.replace('agent_trace_audit', '../agent_trace_audit')}")
                 self.assertRegex(printed, r"\Aagent_trace_audit: \d+ records?: 1 trace, [1-9]")
                 self.assertNotIn("error: ", printed)
-                traces = Path(self.folder, "traces.json").read_bytes()
-                self.assertEqual(1, len(product.read_observed(product.read_json(traces), [])))
-        self.assertEqual(set(product.FORMATS), formats)
-
-    def test_the_further_format_is_one_function_and_one_line(self) -> None:
-        section = README.partition("### A further format\n")[2].partition("\n## ")[0]
-        code = "\n".join(line[4:] for line in section.splitlines() if line.startswith("    ") or not line)
-        function, line = code.split('"mine": ')
-        scope = dict(vars(product))
-        exec("from __future__ import annotations\n" + function, scope)  # noqa: S102
-        product.FORMATS["mine"] = eval(line.strip().rstrip(","), scope)  # noqa: S307
-        self.addCleanup(product.FORMATS.pop, "mine")
-        record = {"run": "r1", "id": "s1", "tool": "look up", "at": "2026-01-05T10:00:00Z", "job": "nightly"}
-        Path(self.folder, "mine.json").write_text(json.dumps(record), encoding="utf-8")
-        data, _ = product.import_traces(str(Path(self.folder, "mine.json")), "mine", {"--case-id": "job"})
-        (trace,) = json.loads(data)
-        self.assertEqual(
-            ("nightly", "look_up", "succeeded"), (trace["id"], *(trace["calls"][0][key] for key in ("tool", "status")))
-        )
-
-    def test_the_steps_for_ci_servers_use_options_that_exist(self) -> None:
-        known = {option.flag for command in product.COMMANDS.values() for option in command.options}
-        for step in blocks("yaml"):
-            used = set(re.findall(r"--[a-z-]+", step))
-            self.assertIn("--fail-on-errors", used)
-            self.assertLessEqual(used, known)
-            self.assertIn("python -I agent_trace_audit.py", step)
+                traces = (folder / "traces.json").read_bytes()
+                self.assertEqual(1, PROGRAM.audit(EXPECTED, traces)["inputs"]["observed"]["traces"])
 
     def test_the_module_example_runs(self) -> None:
         (example,) = (block for block in blocks("python") if "agent_trace_audit" in block)
-        Path(self.folder, "example.py").write_text(example, encoding="utf-8")
+        Path(self.directory, "example.py").write_text(example, encoding="utf-8")
         self.assertEqual(example.rpartition("# ")[2], self.shell("python example.py"))
-
-    def test_the_json_blocks_are_documents_that_pass(self) -> None:
-        expected, observed = blocks("json")[:2]
-        self.assertEqual("pass", product.audit(expected.encode(), observed.encode())["verdict"])
 
 
 def quoted(line: str) -> str:
     return "'" + line.replace("'", "'\\''") + "'"
 
 
-class Tables(unittest.TestCase):
+class Drift(Case):
+    """What the README lists is what the program says of itself, in its help, a report or a refusal."""
+
+    def help(self, *command: str) -> str:
+        """The help of a command with every run of white space as one blank."""
+        result = self.run_words(*command, "--help")
+        self.assertEqual((0, b""), (result.returncode, result.stderr))
+        return " ".join(result.stdout.decode("ascii").split())
+
+    def commands(self) -> List[List[str]]:
+        """Every command that the README runs, without what follows it; the check has no name."""
+        named = re.findall(r"python (?:-I )?agent_trace_audit\.py ([a-z]+)\b", README)
+        return [[], *([name] for name in dict.fromkeys(named))]
+
+    def formats(self) -> Set[str]:
+        """The formats of `import`: those of its own words that it takes for one."""
+        words = self.help("import") + self.run_words("import", "nothing", "nowhere.json").stderr.decode("ascii")
+        return {
+            word
+            for word in set(re.findall(r"[a-z]+(?:-[a-z]+)*", words))
+            if b"nowhere.json: " in self.run_words("import", word, "nowhere.json").stderr
+        }
+
+    def test_every_format_has_its_section_and_its_command(self) -> None:
+        formats = self.formats()
+        self.assertGreaterEqual(len(formats), 5)
+        self.assertEqual(formats, set(re.findall(r"(?m)^### (?!A )(\S+)$", README)))
+        self.assertEqual(formats, set(re.findall(r"(?m)^    python agent_trace_audit.py import (\S+) ", README)))
+
+    def test_the_further_format_is_one_function_and_one_line(self) -> None:
+        section = README.partition("### A further format\n")[2].partition("\n## ")[0]
+        code = "\n".join(line[4:] for line in section.splitlines() if line.startswith("    ") or not line)
+        function, line = re.split(r'(?=^"mine": )', code, flags=re.MULTILINE)
+        # As a reader would: the function before the table, the line as its first.
+        table = re.compile(r"^FORMATS\b.*\{\n", re.MULTILINE)
+        self.assertEqual(1, len(table.findall(PROGRAM.source)))
+        changed = table.sub(
+            lambda head: function.strip() + "\n\n\n" + head[0] + "    " + line.strip() + "\n", PROGRAM.source
+        )
+        program = Program(self.put("changed.py", changed.encode("ascii")))
+        record = {"run": "r1", "id": "s1", "tool": "look up", "at": "2026-01-05T10:00:00Z", "job": "nightly"}
+        self.put("mine.json", to_bytes(record))
+        result = self.run_words("import", "mine", "mine.json", "--case-id", "job", program=program)
+        (trace,) = json.loads(result.stdout)
+        self.assertEqual(
+            ("nightly", "look_up", "succeeded"), (trace["id"], *(trace["calls"][0][key] for key in ("tool", "status")))
+        )
+
+    def test_the_steps_for_ci_servers_use_options_that_exist(self) -> None:
+        known = set(re.findall(r"--[a-z][a-z-]+", self.help()))
+        for step in blocks("yaml"):
+            used = set(re.findall(r"--[a-z-]+", step))
+            self.assertIn("--fail-on-errors", used)
+            self.assertLessEqual(used, known)
+            self.assertIn("python -I agent_trace_audit.py", step)
+
+    def test_the_json_blocks_are_documents_that_pass(self) -> None:
+        expected, observed = blocks("json")[:2]
+        self.assertEqual("pass", PROGRAM.audit(expected.encode(), observed.encode())["verdict"])
+
     def test_exit_statuses(self) -> None:
         rows = table("exit status", "meaning")
         self.assertEqual(["0", "1", "2"], [row[0] for row in rows])
         for status, meaning in rows:
-            self.assertIn(f"  {status}  {meaning.replace('`', '')}\n", product.CHECK.notes)
+            self.assertIn(f" {status} {meaning.replace('`', '')}", self.help())
 
     def test_bounds(self) -> None:
-        rows = [row[:2] for row in table("bound", "at most", "of what")]
-        self.assertEqual([[f"`{name}`", str(bound)] for name, bound in product.BOUNDS.items()], rows)
+        rows = {unquoted(row[0]): row[1] for row in table("bound", "at most", "of what")}
+        self.assertEqual(set(rows), {*BOUND_NAMES, "problems"})
+        for name, ours in BOUND_NAMES.items():
+            with self.subTest(name):
+                bound = {**BOUNDS, "depth": DEPTH}[ours]
+                (problem,) = PROGRAM.problems(*bound.build(bound.value + 1))
+                self.assertIn(rows[name].split()[0], re.findall(r"[0-9,]+", problem))
+
+    def test_the_bound_of_lines(self) -> None:
+        rows = {unquoted(row[0]): row[1] for row in table("bound", "at most", "of what")}
+        self.put("traces.json", to_bytes([1] * 60))
+        lines = self.check().stderr.splitlines()
+        self.assertEqual(rows["problems"], f"{len(lines) - 1} lines")
+        self.assertEqual(f"and {60 - len(lines) + 1} more".encode(), lines[-1])
 
     def test_bounds_of_an_imported_file(self) -> None:
         section = " ".join(README.partition("## Getting traces in\n")[2].partition("\n### ")[0].split())
-        size, depth, nodes = product.IMPORT_SIZE, product.IMPORT_DEPTH, product.IMPORT_NODES
-        self.assertIn(f"A file may have {size} (16 MiB), {depth} a document and {nodes}.", section)
-        self.assertIn(f"more than {product.BOUNDS['calls']} in a trace", section)
+        with open(str(self.directory / "large"), "wb") as file:
+            file.truncate((1 << 24) + 1)
+        self.put("deep", b'{"a":' + b"[" * 64 + b"]" * 64 + b"}")
+        self.put("many", b"[" + b"0," * 1_000_000 + b"0]")
+        for name, words in (("large", "16,777,216 bytes"), ("deep", "64 levels"), ("many", "1,000,000 JSON values")):
+            with self.subTest(name):
+                self.assertIn(words, section)
+                self.assert_no_statement(self.run_words("import", "traceix", name), words)
+        self.assertIn("more than 50 calls in a trace", section)
 
     def test_rules(self) -> None:
-        self.assertEqual([f"`{rule.name}`" for rule in product.RULES], [row[0] for row in table("rule", "passes when")])
+        rules = PROGRAM.audit(workflows(case(**ORDERING)), OBSERVED)["rules"]
+        self.assertEqual([f"`{rule}`" for rule in rules], [row[0] for row in table("rule", "passes when")])
 
     def test_keys_of_a_case(self) -> None:
-        named = [name for row in table("key of a case", "needed", "value") for name in re.findall(r"`(\w+)`", row[0])]
-        self.assertEqual({"id", "group", *product.rule_keys()}, set(named))
-        self.assertEqual(len(set(named)), len(named))
+        rows = table("key of a case", "needed", "value")
+        named = [name for row in rows for name in re.findall(r"`(\w+)`", row[0])]
+        self.assertEqual(sorted(EVERY_KEY), sorted(named))
+        self.assertEqual([], PROGRAM.problems(workflows(EVERY_KEY), OBSERVED))
+        needed = [unquoted(row[0]) for row in rows if row[1] == "yes"]
+        for name in named:
+            with self.subTest(name):
+                found = PROGRAM.problems(
+                    workflows({key: value for key, value in EVERY_KEY.items() if key != name}), OBSERVED
+                )
+                self.assertEqual([f'expected: $.cases[0]: missing key "{name}"'] if name in needed else [], found)
 
     def test_keys_of_a_call(self) -> None:
         rows = table("key of a call", "needed", "value")
-        self.assertEqual([f"`{name}`" for name in product.Call._fields], [row[0] for row in rows])
+        whole = call(cost_usd="1", duration_ms=1)
+        recorded = PROGRAM.audit(EXPECTED, traces(trace(calls=[whole])))["cases"][0]["recorded_calls"][0]
+        self.assertEqual([f"`{name}`" for name in recorded], [row[0] for row in rows])
         self.assertEqual(["yes"] * 3 + ["no, then unknown"] * 2, [row[1] for row in rows])
 
     def test_options(self) -> None:
         listed = re.findall(r"^\| `(--[^`]*)` \| (.*) \|$", README, re.MULTILINE)
-        for command in product.COMMANDS.values():
-            for option in command.options + product.COMMON_OPTIONS:
-                with self.subTest(option.flag):
-                    self.assertIn((product.usage(option), option.help), listed)
-        known = {product.usage(o) for c in product.COMMANDS.values() for o in c.options + product.COMMON_OPTIONS}
-        self.assertEqual(known, {use for use, _ in listed})
+        texts = [self.help(*command) for command in self.commands()]
+        for use, meaning in listed:
+            with self.subTest(use):
+                self.assertTrue(any(f" {use} {meaning}" in text for text in texts), meaning)
+        # The usage repeats the options, so that all of them stand in the help once more.
+        known = {option for text in texts for option in re.findall(r"--[a-z][a-z-]+", text)}
+        self.assertEqual(known, {use.split()[0] for use, _ in listed})
 
     def test_limitations(self) -> None:
         section = README.partition("## What it does not prove\n\n")[2].partition("\n\n")[0]
-        self.assertEqual([f"- {sentence}" for sentence in product.LIMITATIONS], section.splitlines())
+        limitations = PROGRAM.audit(EXPECTED, OBSERVED)["limitations"]
+        self.assertEqual([f"- {sentence}" for sentence in limitations], section.splitlines())
 
     def test_match_modes(self) -> None:
         rows = table(
             "`match`", "passes when the successful calls", "`sequence`", "passes with", "fails with", "because"
         )
-        self.assertEqual([f"`{mode}`" for mode in product.MATCHES], [row[0] for row in rows])
+        self.assertEqual(modes(), [unquoted(row[0]) for row in rows])
         for mode, _, steps, good, bad, because in (map(unquoted, row) for row in rows):
             with self.subTest(mode):
                 keys = {"match": mode, "sequence": steps.split()}
@@ -229,7 +304,7 @@ class Tables(unittest.TestCase):
 
     def test_rules_of_tools(self) -> None:
         rows = table("rule", "set as", "passes with", "fails with", "because")
-        self.assertEqual([f"`{rule.name}`" for rule in product.RULES if not rule.always], [row[0] for row in rows])
+        self.assertEqual(["require_prior", "forbid_after", "max_calls"], [unquoted(row[0]) for row in rows])
         for rule, value, good, bad, because in (map(unquoted, row) for row in rows):
             with self.subTest(rule):
                 keys = {rule: json.loads(value)}
@@ -238,8 +313,37 @@ class Tables(unittest.TestCase):
 
     def test_translations_name_what_exists(self) -> None:
         words = " ".join(row[1] for row in table("elsewhere", "here"))
-        self.assertEqual(
-            set(product.MATCHES), set(re.findall(r'"(exact|permutation|within|contains|superset|subset)"', words))
-        )
+        self.assertEqual(set(modes()), set(re.findall(r'"(\w+)"(?!:)(?=`|,)', words)) & set(modes()))
         for name in re.findall(r'"(\w+)": \{', words):
-            self.assertIn(name, product.rule_keys())
+            self.assertIn(name, EVERY_KEY)
+
+
+def modes() -> List[str]:
+    """The values of `match`, from the refusal of another."""
+    (problem,) = PROGRAM.problems(workflows(case(match="none")), OBSERVED)
+    return re.findall(r'"(\w+)"', problem)
+
+
+# A case with every key that there is.
+EVERY_KEY: Json = case(group="g", max_failed_calls=0, max_cost_usd="1", max_total_tool_ms=1, match="exact", **ORDERING)
+
+# The bounds of the README, each with the name that `BOUNDS` has for one of its kind.
+BOUND_NAMES = {
+    "size": "size of observed",
+    "nodes": "nodes",
+    "depth": "depth",
+    "cases": "cases",
+    "traces": "traces",
+    "calls": "calls",
+    "tools": "sequence",
+    "number": "number",
+    "group": "group",
+    "failed_calls": "failed calls",
+    "max_calls": "max_calls",
+    "total_tool_ms": "total_tool_ms",
+    "duration_ms": "duration_ms",
+}
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -2,36 +2,37 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import random
-import unittest
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
 
-import agent_trace_audit as product
-
-from .support import Json, ProcessCase, call, to_bytes, trace, traces
-
-
-def snapshot_of(recorded: List[Json], percent: Any = None) -> Json:
-    problems: List[str] = []
-    checked = product.read_observed(json.loads(json.dumps(recorded)), problems)
-    assert not problems, problems
-    made: Json = json.loads(product.snapshot(checked, percent, []))
-    return made
-
-
-def only_case(calls: List[Json], percent: Any = None) -> Json:
-    case: Json = snapshot_of([trace(calls=calls)], percent)["cases"][0]
-    return case
+from .support import Case, Json, call, laid_out, to_bytes, trace, traces
 
 
 def numbered(*calls: Json) -> List[Json]:
     return [{**one, "id": f"c{number}"} for number, one in enumerate(calls, start=1)]
 
 
-class Cases(unittest.TestCase):
+class SnapshotCase(Case):
+    def snapshot(self, *words: str, **options: Any) -> Any:
+        return self.run_words("snapshot", *words, **options)
+
+    def snapshot_of(self, recorded: List[Json], percent: Optional[int] = None) -> Json:
+        """The expected workflows of these traces."""
+        self.put("traces.json", to_bytes(recorded))
+        words = [] if percent is None else ["--budget-headroom", str(percent)]
+        done = self.snapshot("traces.json", *words)
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertEqual(laid_out(json.loads(done.stdout)), done.stdout)
+        made: Json = json.loads(done.stdout)
+        return made
+
+    def only_case(self, calls: List[Json], percent: Optional[int] = None) -> Json:
+        case: Json = self.snapshot_of([trace(calls=calls)], percent)["cases"][0]
+        return case
+
+
+class Cases(SnapshotCase):
     def test_a_case_says_what_the_trace_did(self) -> None:
         calls = numbered(
             call(tool="b", status="failed"),
@@ -41,14 +42,14 @@ class Cases(unittest.TestCase):
             call(tool="a"),
         )
         wanted = {"id": "r1", "sequence": ["a", "b", "a"], "allowed_tools": ["b", "a", "c"], "max_failed_calls": 2}
-        self.assertEqual(wanted, only_case(calls))
-        self.assertEqual(list(wanted), list(only_case(calls)))
+        self.assertEqual(wanted, self.only_case(calls))
+        self.assertEqual(list(wanted), list(self.only_case(calls)))
 
     def test_no_allowance_without_failures(self) -> None:
-        self.assertEqual({"id": "r1", "sequence": ["a"], "allowed_tools": ["a"]}, only_case([call()]))
+        self.assertEqual({"id": "r1", "sequence": ["a"], "allowed_tools": ["a"]}, self.only_case([call()]))
 
     def test_cases_are_in_file_order(self) -> None:
-        made = snapshot_of([trace("z", []), trace("a", []), trace("m", [])])
+        made = self.snapshot_of([trace("z", []), trace("a", []), trace("m", [])])
         self.assertEqual(["z", "a", "m"], [case["id"] for case in made["cases"]])
 
     def test_headroom_is_exact_and_rounded_up(self) -> None:
@@ -66,7 +67,7 @@ class Cases(unittest.TestCase):
         ):
             with self.subTest(costs=costs, percent=percent):
                 calls = numbered(*(call(cost_usd=cost) for cost in costs))
-                self.assertEqual(wanted, only_case(calls, percent)["max_cost_usd"])
+                self.assertEqual(wanted, self.only_case(calls, percent)["max_cost_usd"])
 
     def test_time_headroom(self) -> None:
         for times, percent, wanted in (
@@ -77,14 +78,14 @@ class Cases(unittest.TestCase):
         ):
             with self.subTest(times=times, percent=percent):
                 calls = numbered(*(call(duration_ms=time) for time in times))
-                self.assertEqual(wanted, only_case(calls, percent)["max_total_tool_ms"])
+                self.assertEqual(wanted, self.only_case(calls, percent)["max_total_tool_ms"])
 
     def test_time_headroom_stops_at_the_bound(self) -> None:
         calls = numbered(*[call(duration_ms=3_600_000)] * 50)
-        self.assertEqual(180_000_000, only_case(calls, 1000)["max_total_tool_ms"])
+        self.assertEqual(180_000_000, self.only_case(calls, 1000)["max_total_tool_ms"])
 
     def test_budgets_only_when_asked(self) -> None:
-        case = only_case([call(cost_usd="1", duration_ms=5)])
+        case = self.only_case([call(cost_usd="1", duration_ms=5)])
         self.assertFalse({"max_cost_usd", "max_total_tool_ms"} & set(case))
 
     def test_budgets_are_independent_and_need_every_call(self) -> None:
@@ -97,14 +98,15 @@ class Cases(unittest.TestCase):
             ([], {"max_cost_usd": "0", "max_total_tool_ms": 0}),
         ):
             with self.subTest(calls=calls):
-                case = only_case(numbered(*calls), 0)
+                case = self.only_case(numbered(*calls), 0)
                 self.assertEqual(wanted, {key: value for key, value in case.items() if key.startswith("max_")})
 
     def test_a_cost_beyond_money_is_left_out_and_said(self) -> None:
-        unpriced: List[str] = []
-        recorded = product.read_observed([trace(calls=[call(cost_usd="999999999")])], [])
-        self.assertNotIn("max_cost_usd", json.loads(product.snapshot(recorded, 1, unpriced))["cases"][0])
-        self.assertEqual(["r1"], unpriced)
+        self.put("traces.json", traces(trace(calls=[call(cost_usd="999999999")])))
+        done = self.snapshot("traces.json", "--budget-headroom", "1")
+        self.assertNotIn("max_cost_usd", json.loads(done.stdout)["cases"][0])
+        self.assertEqual((0, 1), (done.returncode, done.stderr.count(b"\n")))
+        self.assertIn(b"max_cost_usd is left out for r1: ", done.stderr)
 
     def test_random_traces_pass_their_own_snapshot(self) -> None:
         for seed in range(200):
@@ -112,8 +114,10 @@ class Cases(unittest.TestCase):
             recorded = [trace(f"r{number}", random_calls(chance)) for number in range(chance.randint(1, 4))]
             percent = chance.choice([None, 0, 7, 1000])
             with self.subTest(seed=seed):
-                expected = product.snapshot(product.read_observed(recorded, []), percent, [])
-                self.assertEqual("pass", product.audit(expected, to_bytes(recorded))["verdict"])
+                self.put("traces.json", to_bytes(recorded))
+                words = [] if percent is None else ["--budget-headroom", str(percent)]
+                expected = self.snapshot("traces.json", *words).stdout
+                self.assertEqual("pass", self.program.audit(expected, to_bytes(recorded))["verdict"])
 
 
 def random_calls(chance: random.Random) -> List[Json]:
@@ -128,10 +132,7 @@ def random_calls(chance: random.Random) -> List[Json]:
     return calls
 
 
-class SnapshotCommand(ProcessCase):
-    def snapshot(self, *words: str, **options: Any) -> Any:
-        return self.run_words("snapshot", *words, **options)
-
+class SnapshotCommand(SnapshotCase):
     def test_its_layout_is_ready_to_be_edited(self) -> None:
         self.put("traces.json", traces(trace(calls=[call(cost_usd="0.02", duration_ms=4)])))
         done = self.snapshot("traces.json", "--budget-headroom", "50")
@@ -210,11 +211,10 @@ class SnapshotCommand(ProcessCase):
             ),
             ["traces.json", "--budget-headroom"],
         ):
-            output, error = io.StringIO(), io.StringIO()
-            with self.subTest(words), contextlib.redirect_stdout(output), contextlib.redirect_stderr(error):
-                self.assertEqual(1, product.main(["snapshot", *words]))
-                self.assertEqual("", output.getvalue())
-                self.assertRegex(error.getvalue(), "\\Aagent_trace_audit: error: [ -~]+\n\\Z")
+            with self.subTest(words):
+                done = self.snapshot(*words)
+                self.assert_no_statement(done)
+                self.assertEqual(1, done.stderr.count(b"\n"))
 
     def test_help(self) -> None:
         done = self.snapshot("--help")

@@ -16,17 +16,11 @@ Each file of `vectors/` is `{"about": TEXT, "cases": [CASE, ...]}`. A case has
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
-import tempfile
 import unittest
-from pathlib import Path
 from typing import Any, List, Tuple
 
-import agent_trace_audit as product
-
-from .support import Json, load_vectors
+from .support import OBSERVED, ORDERING, PROGRAM, Case, Json, Result, case, load_vectors, workflows
 
 
 def substituted(value: Any, text: str) -> Any:
@@ -52,21 +46,12 @@ def at_path(report: Any, path: str) -> Any:
     return report
 
 
-class Vectors(unittest.TestCase):
-    def setUp(self) -> None:
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.paths = Path(directory.name, "expected"), Path(directory.name, "observed")
-
-    def run_command(self, expected: bytes, observed: bytes) -> Tuple[int, str]:
-        """The exit status and standard output of the command line, called in this process."""
-        output, error = io.StringIO(), io.StringIO()
-        for path, data in zip(self.paths, (expected, observed)):
-            path.write_bytes(data)
-        words = ["--expected", str(self.paths[0]), "--observed", str(self.paths[1]), "--fail-on-errors"]
-        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(error):
-            status = product.main(words)
-        return status, output.getvalue()
+class Vectors(Case):
+    def verdict(self, expected: bytes, observed: bytes) -> Result[bytes]:
+        """A pair under the gate."""
+        self.put("workflows.json", expected)
+        self.put("traces.json", observed)
+        return self.check("--fail-on-errors")
 
     def verify_check(self, report: Json, wanted: Json) -> None:
         wanted = dict(wanted)
@@ -82,9 +67,7 @@ class Vectors(unittest.TestCase):
             self.assertEqual(wanted_message, message)
 
     def verify_refusal(self, expected: bytes, observed: bytes, wanted: List[Json]) -> None:
-        with self.assertRaises(product.InputError) as caught:
-            product.audit(expected, observed)
-        problems = caught.exception.problems
+        problems = self.program.problems(expected, observed)
         self.assertEqual(len(wanted), len(problems), problems)
         for problem, want in zip(problems, wanted):
             self.assertEqual(want["at"] + ": ", problem[: len(want["at"]) + 2], problem)
@@ -94,13 +77,14 @@ class Vectors(unittest.TestCase):
     def verify(self, vector: Json) -> None:
         for text, expected, observed, checks, values in spellings(vector):
             with self.subTest(vector["name"], text=text):
-                status, output = self.run_command(expected, observed)
+                result = self.verdict(expected, observed)
+                status = result.returncode
                 self.assertEqual(vector["exit"], status)
                 if status == 1:
-                    self.assertEqual("", output)
+                    self.assert_no_statement(result)
                     self.verify_refusal(expected, observed, vector["problems"])
                     continue
-                report = json.loads(output)
+                report = json.loads(result.stdout)
                 self.assertEqual({0: "pass", 2: "fail"}[status], report["verdict"])
                 for check in checks:
                     self.verify_check(report, check)
@@ -127,7 +111,9 @@ for name, content in FILES.items():
 
 class Runner(unittest.TestCase):
     def test_files_were_found_for_every_rule(self) -> None:
-        self.assertLessEqual({rule.name for rule in product.RULES}, set(FILES))
+        rules = PROGRAM.audit(workflows(case(**ORDERING)), OBSERVED)["rules"]
+        self.assertEqual(10, len(rules))
+        self.assertLessEqual(set(rules), set(FILES))
 
     def test_names_are_unique(self) -> None:
         names = [vector["name"] for content in FILES.values() for vector in content["cases"]]
