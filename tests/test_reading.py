@@ -200,7 +200,7 @@ class Bounds(unittest.TestCase):
 
 
 class Stages(unittest.TestCase):
-    """The first stage with a problem ends an input: size, UTF-8, depth, syntax, nodes, repeats and surrogates, shape."""
+    """The first stage with a problem ends an input: size, UTF-8, depth, syntax, nodes, repeated keys, shape."""
 
     LARGE = b" " * 524_289
     DEEP = b"[" * 33
