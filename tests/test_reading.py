@@ -7,7 +7,7 @@ import time
 import unittest
 from typing import Any, Callable, Dict, List, NamedTuple, Tuple
 
-from .support import EXPECTED, OBSERVED, PROGRAM, Case, call, case, to_bytes, trace, traces, workflows
+from .support import EXPECTED, OBSERVED, PROGRAM, ROOT, Case, call, case, to_bytes, trace, traces, workflows
 
 Pair = Tuple[bytes, bytes]
 
@@ -291,7 +291,6 @@ class Bytes(unittest.TestCase):
 class Syntax(unittest.TestCase):
     # Every Python says the same; the older ones put a trailing comma elsewhere by themselves.
     PLACES = (
-        ("", "1:1"),
         (" \n ", "2:2"),
         ("[", "1:2"),
         ("[1,]", "1:3"),
@@ -346,11 +345,15 @@ class Syntax(unittest.TestCase):
         ("[nan]", "1:2"),
     )
 
+    # What a hint takes the place of these words in.
+    HINTED = (" \n ", "// x\n[]", "[/* x */]", "[] []", "[]\n[]\n")
+
     def test_line_and_column(self) -> None:
         for text, place in self.PLACES:
             with self.subTest(text):
                 (problem,) = problems(EXPECTED, text.encode("utf-8"))
-                self.assertEqual(f"observed:{place}: not valid JSON: ", problem[: len(place) + 27])
+                wanted = f"observed:{place}: " + ("" if text in self.HINTED else "not valid JSON: ")
+                self.assertEqual(wanted, problem[: len(wanted)])
 
     def test_what_would_be_right(self) -> None:
         for text, words in (
@@ -390,13 +393,77 @@ class Syntax(unittest.TestCase):
                 self.assertRegex(problem, r"\Aobserved:1:[0-9]+: not valid JSON: [ -~]+\Z")
 
     def test_every_prefix_of_a_document_is_refused(self) -> None:
-        for end in range(len(OBSERVED)):
+        for end in range(1, len(OBSERVED)):
             (problem,) = problems(EXPECTED, OBSERVED[:end])
             self.assertRegex(problem, r"\Aobserved:1:[0-9]+: not valid JSON: [ -~]+\Z")
 
     def test_a_long_line_and_a_long_file(self) -> None:
         self.assertEqual("observed:1:500001", problems(EXPECTED, b" " * 500_000 + b"?")[0][:17])
         self.assertEqual("observed:500001:1", problems(EXPECTED, b"\n" * 500_000 + b"?")[0][:17])
+
+
+RECORDINGS = ROOT / "tests" / "recordings"
+
+
+class Hints(unittest.TestCase):
+    """Mistakes that people make get the hint that ends them."""
+
+    def assert_hint(self, data: bytes, words: str, absent: str = "$^") -> None:
+        """On either input, in its only problem."""
+        for found in (problems(data), problems(EXPECTED, data)):
+            (problem,) = found
+            self.assertRegex(problem, words)
+            self.assertNotRegex(problem, absent)
+
+    def test_an_empty_file(self) -> None:
+        for data in (b"", BOM):
+            self.assert_hint(data, "empty")
+
+    def test_comments(self) -> None:
+        for text in (
+            "// x\n[]",
+            "[/* x */]",
+            "# x\n[]",
+            "[1, // x\n 2]",
+            "[1 // x\n]",
+            "[1] // x",
+            '{"a": 1, # x\n "b": 2}',
+        ):
+            with self.subTest(text):
+                self.assert_hint(text.encode("ascii"), "comment")
+
+    def test_single_quotes(self) -> None:
+        for text in ("{'a': 1}", "['a']", "{\"a\": 'b'}", "[1, 'a']", "{\"a\": 1, 'b': 2}"):
+            with self.subTest(text):
+                self.assert_hint(text.encode("ascii"), "double quote")
+
+    def test_a_string_that_is_cut_off(self) -> None:
+        for text in ('{"a":"\\u00e9', '{"a":"\u00e9', '["x', '["x\\n', '["\\\\', '["a\\u00e9b'):
+            with self.subTest(text):
+                self.assert_hint(text.encode("utf-8"), "double quote", "escape")
+
+    def test_json_lines(self) -> None:
+        for data in (b'{"a": 1}\n{"b": 2}\n', b"[]\n[]\n", OBSERVED + b"\n" + OBSERVED):
+            with self.subTest(data):
+                self.assert_hint(data, "README")
+
+    def test_trace_files_of_other_tools(self) -> None:
+        for name in (
+            "openai-agents/a_two_sequential_ok.jsonl",
+            "generic-jsonl/1_all_types_ok.jsonl",
+            "attest/v1_nested_agents.json",
+            "otlp/semconv_success.jsonl",
+            "traceix/run_success.json",
+        ):
+            data = (RECORDINGS / name).read_bytes()
+            for found in (problems(data), problems(EXPECTED, data)):
+                with self.subTest(name, found=found):
+                    self.assertIn("README", "\n".join(found))
+                    self.assertNotIn("SECRET", "\n".join(found))
+
+    def test_inputs_that_are_swapped(self) -> None:
+        found = problems(OBSERVED, EXPECTED)
+        self.assertRegex("\n".join(found), "swap")
 
 
 class Messages(unittest.TestCase):
@@ -462,7 +529,7 @@ HOSTILE: Tuple[Tuple[str, bytes, Tuple[str, ...]], ...] = (
     ("escaped quotes", b'["' + b'\\"' * 262_000, ("JSON",)),
     ("white space", b" " * 524_288, ("JSON",)),
     ("commas", b"[" + b"," * 524_000, ("1:2",)),
-    ("nothing", b"", ("1:1",)),
+    ("nothing", b"", ("empty",)),
 )
 
 
