@@ -209,6 +209,27 @@ class Summary(Case):
                 self.assert_report(result, "pass", 0)
                 self.assertEqual(b"0 of 2 cases failed, 0 unknown cases\n", result.stderr)
 
+    def test_warnings_stand_before_the_counts(self) -> None:
+        self.put("workflows.json", workflows(case("r1", ["a"], []), case("r2", ["a", "b"], ["a"]), case("r3")))
+        self.put("traces.json", traces(trace("r1", []), trace("r2"), trace("r3"), trace("r9")))
+        result = self.check("--fail-on-errors")
+        report = self.assert_report(result, "fail", 2)
+        warnings = [f"WARNING {found['case']}: {found['message']}" for found in report["warnings"]]
+        self.assertEqual(["r1", "r2"], [found["case"] for found in report["warnings"]])
+        lines = result.stderr.decode("ascii").splitlines()
+        self.assertEqual([*warnings, "2 of 3 cases failed, 1 unknown case"], lines[-3:])
+        self.assertEqual(2, sum(line.startswith("WARNING ") for line in lines))
+        self.assertTrue(lines[-4].startswith("UNKNOWN-CASE r9: "), lines)
+
+    def test_warnings_of_a_report_that_passes(self) -> None:
+        policy = case("r1", require_prior={"b": ["a"]})
+        self.put("workflows.json", workflows(policy))
+        result = self.check("--summary")
+        (warning,) = self.assert_report(result)["warnings"]
+        lines = [f"WARNING r1: {warning['message']}", "0 of 1 case failed, 0 unknown cases"]
+        self.assertEqual(lines, result.stderr.decode("ascii").splitlines())
+        self.assertEqual(b"", self.check("--fail-on-errors").stderr)
+
     def test_standard_error_that_is_full_changes_no_status(self) -> None:
         self.put("bad.json", b"[")
         with open("/dev/full", "wb", buffering=0) as full:

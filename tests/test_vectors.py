@@ -9,7 +9,8 @@ Each file of `vectors/` is `{"about": TEXT, "cases": [CASE, ...]}`. A case has
                what "@" is in `checks` and `report`); for spellings that JSON values cannot keep
     exit       the exit status under --fail-on-errors
     checks     optional: members that checks of the report have, each with `case` and `rule`;
-               `message` is the exact text, or words in it; without one there is no message
+               `message` is the exact text, or words in it; without one there is no message;
+               `without` are words that the message must not have
     report     optional: values in the report, by dotted path
     problems   for exit 1: every problem in order, `at` is what it starts with, `words` are in it
 """
@@ -59,6 +60,8 @@ class Vectors(Case):
         check = next(check for check in case["checks"] if check["rule"] == wanted["rule"])
         del wanted["case"]
         message, wanted_message = check.pop("message", None), wanted.pop("message", None)
+        for word in wanted.pop("without", []):
+            self.assertNotIn(word, message)
         self.assertEqual(wanted, {key: check[key] for key in wanted})
         if isinstance(wanted_message, list):
             for word in wanted_message:
