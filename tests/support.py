@@ -290,6 +290,7 @@ class ProcessCase(Case):
         for process in cls.started:
             if process.poll() is None:
                 process.kill()
+                process.communicate(timeout=DEADLINE)
 
     @classmethod
     def alone(cls, name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pty
@@ -9,8 +10,9 @@ import re
 import signal
 import subprocess
 import unittest
+from decimal import Decimal
 from pathlib import Path
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 from xml.etree import ElementTree
 
 from .support import (
@@ -91,18 +93,48 @@ class OutputCase(Case):
         return self.made(pair)[1]
 
     def markdown(self, pair: Pair) -> str:
-        return self.made(pair)[2].decode("ascii")
+        return self.made(pair)[2].decode("utf-8")
 
 
 def cases_in(xml: bytes) -> List[ElementTree.Element]:
     return list(ElementTree.fromstring(xml).iter("testcase"))  # noqa: S314
 
 
-def counts(element: ElementTree.Element) -> Tuple[int, int, int, int]:
-    tests, failures, errors, skipped = (
-        int(element.get(key, "-1")) for key in ("tests", "failures", "errors", "skipped")
-    )
-    return tests, failures, errors, skipped
+def counts(element: ElementTree.Element) -> Tuple[int, int, int]:
+    tests, failures, errors = (int(element.get(key, "-1")) for key in ("tests", "failures", "errors"))
+    return tests, failures, errors
+
+
+# What the schemas of Jenkins and of the common reporters know; nothing that tells when a file was written.
+ATTRIBUTES = {
+    "testsuites": {"name", "tests", "failures", "errors", "time"},
+    "testsuite": {"name", "tests", "failures", "errors", "skipped", "time"},
+    "testcase": {"name", "classname", "time"},
+    "failure": {"message", "type"},
+}
+
+# Letters, marks, digits and signs of many scripts, known to every Python.
+READABLE = [
+    "\u00e9",
+    "Stra\u00dfe 9 \u2013 \u201eA\u201c",
+    "\u041f\u0440\u0438\u0432\u0435\u0442",
+    "\u0645\u0631\u062d\u0628\u0627",
+    "\u05e9\u05dc\u05d5\u05dd",
+    "\u0928\u092e\u0938\u094d\u0924\u0947",
+    "\u0e44\u0e17\u0e22",
+    "\u4e2d\u6587",
+    "\u65e5\u672c\u8a9e \ud55c\uad6d\uc5b4",
+    "a\u0301",
+    "\U00020000",
+]
+# Controls, format characters, and those that turn the direction of what follows.
+UNSEEN = [*range(0x20), *range(0x7F, 0xA0), 0xAD, 0x61C, *range(0x200B, 0x2010), *range(0x202A, 0x202F)]
+UNSEEN += [*range(0x2060, 0x2065), *range(0x2066, 0x206A), 0xFEFF, 0xFFF9, 0xE0001, 0xE0041]
+
+
+def unseen(text: str) -> bool:
+    """Whether a text but for its line feeds has a character that nobody sees."""
+    return any(ord(character) in UNSEEN for character in text.replace("\n", ""))
 
 
 class JUnit(OutputCase):
@@ -114,7 +146,8 @@ class JUnit(OutputCase):
             total = report["totals"]["cases"] + report["totals"]["unknown_cases"]
             self.assertEqual("testsuites", root.tag)
             for element in (root, root[0]):
-                self.assertEqual((total, failed, 0, 0), counts(element))
+                self.assertEqual((total, failed, 0), counts(element))
+            self.assertEqual("0", root[0].get("skipped"))
             self.assertEqual(total, len(root[0].findall("testcase")))
             self.assertEqual(failed, len(root[0].findall("testcase/failure")))
             names = [one["id"] for one in report["cases"] + report["unknown_cases"]]
@@ -142,24 +175,66 @@ class JUnit(OutputCase):
         names = [element.get("classname") for element in cases_in(xml)]
         self.assertEqual(["Desk", "agent_trace_audit", ""], names)
 
-    def test_what_xml_can_hold_comes_back_as_it_was(self) -> None:
-        for group, element in zip(HOSTILE, cases_in(self.xml(hostile_pair()))):
-            legal = re.fullmatch("[\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]*", group)
-            if legal:
-                self.assertEqual(group, element.get("classname"))
-            else:
-                self.assertIn("\\", element.get("classname", ""))
+    def test_no_attribute_that_schemas_lack(self) -> None:
+        for pair in (example_pair(), hostile_pair(), (workflows(), traces())):
+            for element in ElementTree.fromstring(self.xml(pair)).iter():  # noqa: S314
+                with self.subTest(element.tag):
+                    self.assertLessEqual(set(element.attrib), ATTRIBUTES[element.tag])
 
-    def test_it_is_plain_ascii_without_commands_or_times(self) -> None:
-        xml = self.xml(hostile_pair()).decode("ascii")
-        self.assertRegex(xml, r"\A[\n\x20-\x7e]*\Z")
+    def test_time_is_the_known_tool_time(self) -> None:
+        measured = [call(duration_ms=1), call("c2", duration_ms=1300), call("c3", status="pending"), call("c4")]
+        cases = [case(f"r{number}") for number in range(4)]
+        recorded = [trace("r0", measured), trace("r1", measured[3:]), trace("r3", [call(duration_ms=3_600_000)])]
+        report, xml, _ = self.made((workflows(*cases), traces(*recorded)))
+        root = ElementTree.fromstring(xml)  # noqa: S314
+        times = [(element.get("time") or "none") for element in (root, root[0], *cases_in(xml))]
+        for time in times:
+            self.assertRegex(time, r"\A[0-9]+(\.[0-9]+)?\Z")
+        wanted = [
+            report["totals"]["tool_ms"],
+            report["totals"]["tool_ms"],
+            *(one["tool_ms"] for one in report["cases"]),
+        ]
+        self.assertEqual([Decimal(known["known_total"]) / 1000 for known in wanted], [*map(Decimal, times)])
+
+    def test_time_of_an_unknown_case(self) -> None:
+        element = cases_in(self.xml((EXPECTED, traces(trace("r9", [call(duration_ms=250)])))))[-1]
+        self.assertEqual(("r9", Decimal("0.25")), (element.get("name"), Decimal(element.get("time", "-1"))))
+
+    def test_groups_are_shown_as_written(self) -> None:
+        cases = [case(f"r{number}", group=group) for number, group in enumerate(READABLE)]
+        _, xml, text = self.made((workflows(*cases), b"[]"))
+        self.assertEqual(READABLE, [element.get("classname") for element in cases_in(xml)])
+        groups = [row[2] for row in rows_of(text.decode("utf-8"))[2:]]
+        self.assertEqual([f"`{group}`" for group in READABLE], groups)
+
+    def test_what_nobody_sees_in_a_group_is_escaped(self) -> None:
+        cases = [case(f"r{number}", group=f"a{chr(code)}b") for number, code in enumerate(UNSEEN)]
+        _, xml, text = self.made((workflows(*cases), b"[]"))
+        for group in [element.get("classname", "") for element in cases_in(xml)]:
+            self.assertRegex(group, r"\Aa\\.+b\Z")
+            self.assertFalse(unseen(group) or "\n" in group, ascii(group))
+        rows = rows_of(text.decode("utf-8"))[2:]
+        self.assertEqual(len(UNSEEN), len(rows))
+        for row in rows:
+            self.assertRegex(row[2], r"\A`a\\.+b`\Z")
+        self.assertFalse(unseen(text.decode("utf-8")))
+
+    def test_hostile_groups_come_back_as_they_were(self) -> None:
+        for group, element in zip(HOSTILE, cases_in(self.xml(hostile_pair()))):
+            if re.fullmatch("[\x20-\x7e]*", group):
+                self.assertEqual(group, element.get("classname"))
+
+    def test_it_is_without_commands_or_dates(self) -> None:
+        xml = self.xml(hostile_pair()).decode("utf-8")
+        self.assertFalse(unseen(xml))
         self.assertNotIn("##", xml)
         self.assertFalse([line for line in xml.splitlines() if line.lstrip().startswith("::")])
-        self.assertFalse({"time", "timestamp"} & set(re.findall(r" (\w+)=", xml)))
+        self.assertNotIn("timestamp", re.findall(r" (\w+)=", xml))
 
     def test_one_green_case_is_a_test(self) -> None:
         xml = self.xml((workflows(), traces()))
-        self.assertEqual((1, 0, 0, 0), counts(ElementTree.fromstring(xml)))  # noqa: S314
+        self.assertEqual((1, 0, 0), counts(ElementTree.fromstring(xml)))  # noqa: S314
 
 
 def rows_of(text: str) -> List[List[str]]:
@@ -196,7 +271,7 @@ class Markdown(OutputCase):
 
     def test_failing_cases_come_first_with_all_sentences(self) -> None:
         report, _, text = self.made(example_pair())
-        rows = [row for row in rows_of(text.decode("ascii")) if row[0] in ("FAIL", "PASS", "UNKNOWN-CASE")]
+        rows = [row for row in rows_of(text.decode("utf-8")) if row[0] in ("FAIL", "PASS", "UNKNOWN-CASE")]
         self.assertEqual(["FAIL", "FAIL", "UNKNOWN-CASE", "PASS", "PASS"], [row[0] for row in rows])
         self.assertEqual(["`refund-2001`", "`Refund desk`"], rows[0][1:3])
         for check in report["cases"][2]["checks"]:
@@ -234,7 +309,7 @@ class Markdown(OutputCase):
             ("succeeded", {"<details>", "<summary>", "</summary>", "</details>"}),
         ):
             text = self.markdown(hostile_pair(status))
-            self.assertRegex(text, r"\A[\n\x20-\x7e]*\Z")
+            self.assertFalse(unseen(text))
             self.assertEqual(0, text.count("`") % 2)
             outside = outside_code(text)
             self.assertLessEqual(set(re.findall(r"<[^>]*>?", outside)), tags)
@@ -251,6 +326,32 @@ class Markdown(OutputCase):
         shown, more = shown_and_more(text)
         self.assertEqual(500, shown + more)
         self.assertGreater(more, 0)
+
+    def test_what_the_file_holds_already_counts(self) -> None:
+        for held, pair in ((600_000, long_pair(300, 200)), (850_000, long_pair(0, 500))):
+            with self.subTest(held=held):
+                whole = self.add_to(held, pair)
+                self.assertLessEqual(len(whole), 900_000)
+                self.assertGreater(len(whole), 890_000)
+                shown, more = shown_and_more(whole.decode("utf-8"))
+                self.assertEqual(500, shown + more)
+                self.assertGreater(more, 0)
+
+    def test_a_file_that_is_full_does_not_grow(self) -> None:
+        for held in (899_990, 900_000, 950_000):
+            with self.subTest(held=held):
+                self.assertLessEqual(len(self.add_to(held, example_pair())), max(held, 900_000))
+
+    def add_to(self, held: int, pair: Pair) -> bytes:
+        """A Markdown file that holds so many bytes, after a summary of the pair was added."""
+        before = b"x" * (held - 1) + b"\n"
+        path = self.put("held.md", before)
+        self.put("workflows.json", pair[0])
+        self.put("traces.json", pair[1])
+        self.check("--markdown", "held.md")
+        after = path.read_bytes()
+        self.assertEqual(before, after[:held])
+        return after
 
     def test_a_short_summary_is_not_cut(self) -> None:
         self.assertNotIn("more", self.markdown(example_pair()))
@@ -310,7 +411,7 @@ class Files(OutputCase):
     def test_one_of_them_may_go_to_standard_output(self) -> None:
         done = self.check("--junit-xml", "-", "--output", "r.json")
         self.assertEqual(0, done.returncode, done.stderr)
-        self.assertEqual((1, 0, 0, 0), counts(ElementTree.fromstring(done.stdout)))  # noqa: S314
+        self.assertEqual((1, 0, 0), counts(ElementTree.fromstring(done.stdout)))  # noqa: S314
 
     def test_a_failure_names_the_output_and_keeps_the_others(self) -> None:
         self.put("m.md", b"kept\n")
@@ -328,18 +429,31 @@ class Files(OutputCase):
                 self.assertEqual(b"kept", Path(self.directory, "r.json").read_bytes())
                 self.assertFalse([name for name in self.names() if name.endswith(".tmp")])
 
-    def test_no_output_stays_when_the_report_fails(self) -> None:
-        words = ("--junit-xml", "j.xml", "--markdown", "m.md")
+    def test_no_output_is_half_there_when_the_report_fails(self) -> None:
+        _, _, text = self.made((EXPECTED, OBSERVED))
         for before in ({}, {"j.xml": b"old xml", "m.md": b"old\n"}):
-            for name, data in before.items():
-                os.chmod(str(self.put(name, data)), 0o640)
-            with self.subTest(before=before), open("/dev/full", "wb") as full:
-                self.assert_no_statement(self.check(*words, stdout=full), "the report cannot be written")
-                self.assert_no_statement(self.check(*words, "--output", "/dev/full"), "the report cannot be written")
-                self.assertEqual(sorted([*before, "traces.json", "workflows.json"]), self.names())
+            for to in ("-", "/dev/full"):
+                for name in ("j.xml", "m.md"):
+                    with contextlib.suppress(FileNotFoundError):
+                        (self.directory / name).unlink()
                 for name, data in before.items():
-                    path = self.directory / name
-                    self.assertEqual((data, 0o640), (path.read_bytes(), path.stat().st_mode & 0o777))
+                    self.put(name, data).chmod(0o640)
+                with self.subTest(before=before, to=to), open("/dev/full", "wb") as full:
+                    done = self.check("--junit-xml", "j.xml", "--markdown", "m.md", "--output", to, stdout=full)
+                    self.assert_no_statement(done, "the report cannot be written")
+                    # Streams, devices and appends come first in whatever order, renaming comes last.
+                    self.assertIn(self.left("m.md"), (before.get("m.md"), self.appended(before.get("m.md"), text)))
+                    self.assertEqual(before.get("j.xml"), self.left("j.xml"))
+                    self.assertLessEqual(set(self.names()), {"j.xml", "m.md", "traces.json", "workflows.json"})
+                    for name in before:
+                        self.assertEqual(0o640, (self.directory / name).stat().st_mode & 0o777)
+
+    def left(self, name: str) -> Optional[bytes]:
+        path = self.directory / name
+        return path.read_bytes() if path.exists() else None
+
+    def appended(self, before: Optional[bytes], text: bytes) -> bytes:
+        return before + b"\n" + text if before else text
 
     def test_an_old_file_keeps_its_other_names(self) -> None:
         path = self.put("j.xml", b"old")
@@ -394,23 +508,41 @@ class Processes(ProcessCase):
     def test_an_interrupt_after_the_report_changes_no_status(self) -> None:
         self.after_the_report(signal.SIGINT)
 
-    def cancelled(self, number: int) -> None:
+    def start_waiting(self) -> subprocess.Popen[bytes]:
+        """A run with three outputs that waits for a reader of the pipe that takes the report."""
         os.mkfifo(str(self.directory / "fifo"))
-        self.put("m.md", b"old")
         words = ("--output", "fifo", "--junit-xml", "j.xml", "--markdown", "m.md")
         process = self.start(*PAIR, *words, stdout=subprocess.DEVNULL)
-        self.until(process, (self.directory / "j.xml").exists)  # then it waits for a reader of the pipe
+        self.until(process, lambda: self.blocked(process))
+        return process
+
+    def cancelled(self, number: int) -> None:
+        self.put("m.md", b"old\n")
+        process = self.start_waiting()
         process.send_signal(number)
         done = self.ended(process)
         self.assertEqual((1, b"agent_trace_audit: error: interrupted\n"), (done.returncode, done.stderr))
         self.assertEqual(["fifo", "m.md", "traces.json", "workflows.json"], self.names())
-        self.assertEqual(b"old", (self.directory / "m.md").read_bytes())
+        self.assertRegex((self.directory / "m.md").read_bytes(), b"\\Aold\n(\n## [^#]*)?\\Z")
 
     def test_an_interrupted_run_leaves_nothing(self) -> None:
         self.cancelled(signal.SIGINT)
 
     def test_a_cancelled_run_leaves_nothing(self) -> None:
         self.cancelled(signal.SIGTERM)
+
+    def test_two_runs_at_a_time_lose_nothing_of_each_other(self) -> None:
+        process = self.start_waiting()
+        self.assertFalse((self.directory / "j.xml").exists(), "renaming comes last")
+        with open(str(self.directory / "m.md"), "ab") as other:  # what another run adds meanwhile
+            other.write(b"# Other\n")
+        report = (self.directory / "fifo").read_bytes()
+        done = self.ended(process)
+        self.assertEqual((0, b""), (done.returncode, done.stderr))
+        self.assertEqual(self.wanted(), report)
+        text = (self.directory / "m.md").read_text("utf-8")
+        self.assertEqual(["# Other", "## agent_trace_audit"], sorted(re.findall(r"^#+ \w+", text, re.MULTILINE)))
+        self.assertTrue((self.directory / "j.xml").exists())
 
 
 if __name__ == "__main__":
