@@ -7,6 +7,7 @@ file that is stands in one place, `PROGRAM`; a test class that is run against an
 from __future__ import annotations
 
 import atexit
+import concurrent.futures
 import contextlib
 import json
 import os
@@ -269,6 +270,7 @@ class ProcessCase(Case):
     waiting for another. So they touch nothing that is this whole process's, such as its own directory or its mask.
     """
 
+    pool: ClassVar[ThreadPoolExecutor]
     running: ClassVar[Dict[str, Future[None]]]
     started: ClassVar[List[subprocess.Popen[bytes]]]
 
@@ -277,20 +279,21 @@ class ProcessCase(Case):
         super().setUpClass()
         # A background job of a shell inherits an ignored SIGINT, which a process started from here would too.
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        pool = ThreadPoolExecutor(4)
-        cls.addClassCleanup(pool.shutdown)
-        cls.started = []
+        cls.pool = ThreadPoolExecutor(4)
         cls.addClassCleanup(cls.end)
+        cls.started = []
         names = unittest.TestLoader().getTestCaseNames(cls)
-        cls.running = {name: pool.submit(cls.alone, name) for name in names}
+        cls.running = {name: cls.pool.submit(cls.alone, name) for name in names}
 
     @classmethod
     def end(cls) -> None:
-        """Kill what a test has left running, so that nothing waits for it."""
+        """Wait for tests that nobody asked for, and kill what one has left running, so that nothing waits for it."""
+        for test in cls.running.values():
+            test.cancel()
+        concurrent.futures.wait(cls.running.values(), DEADLINE)
         for process in cls.started:
-            if process.poll() is None:
-                process.kill()
-                process.communicate(timeout=DEADLINE)
+            process.kill()
+        cls.pool.shutdown()
 
     @classmethod
     def alone(cls, name: str) -> None:

@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import stat
@@ -134,6 +135,25 @@ class Usage(Case):
                 self.assert_no_statement(result)
                 self.assertEqual(1, result.stderr.count(b"\n"))
         self.assertEqual(["traces.json", "workflows.json"], self.names())
+
+    def test_a_repeated_word_is_cut(self) -> None:
+        name = "x" * 240
+        (self.directory / name).mkdir()
+        for words in (
+            [*PAIR, name],
+            [*PAIR, "--" + name],
+            [*PAIR, f"--{name}=1"],
+            ["--expected", name, "--observed", "traces.json"],
+            ["--expected", "workflows.json", "--observed", f"{name}/{name}"],
+            [*PAIR, "--output", name],
+            [*PAIR, "--output", f"{name}/no/file"],
+            [name],
+        ):
+            with self.subTest(words):
+                result = self.run_words(*words)
+                self.assert_no_statement(result)
+                longest = max(len(run) for run in re.findall("x*", result.stderr.decode("ascii")))
+                self.assertLessEqual(longest, 100)
 
     def test_values_after_an_equals_sign(self) -> None:
         self.assert_report(self.run_words("--expected=workflows.json", "--observed=traces.json"))
@@ -384,6 +404,37 @@ class Processes(ProcessCase):
         self.assertEqual((0, b""), (result.returncode, result.stderr))
         self.assertIn(hashlib.sha256(changed).hexdigest(), result.stdout.decode("ascii"))
 
+    def test_no_version_of_a_script_that_cannot_be_read_again(self) -> None:
+        of_nothing = hashlib.sha256(b"").hexdigest()
+        for script in ("/dev/stdin", "-"):
+            with self.subTest(script):
+                result = self.run_words("--version", script=Path(script), input=self.program.path.read_bytes())
+                self.assertEqual((0, b""), (result.returncode, result.stderr))
+                self.assertIn(b"agent_trace_audit", result.stdout)
+                self.assertNotIn(of_nothing, result.stdout.decode("ascii"))
+
+
+class Memory(ProcessCase):
+    def run_out(self, data: bytes) -> None:
+        """Import a file that takes more than 90 MiB in memory with no more than that."""
+        self.put("large.json", data)
+        before = self.names()
+        result = self.run_words(
+            *("import", "openai-agents", "large.json", "--output", "made.json"),
+            around=f'ulimit -v {90 * 1024}; exec "$@"',
+            env=environment(LC_ALL="C"),
+        )
+        self.assert_no_statement(result)
+        self.assertEqual(1, result.stderr.count(b"\n"))
+        self.assertEqual(before, self.names())
+
+    def test_memory_that_a_text_fills(self) -> None:
+        # One character beyond the first plane, so that each takes four bytes.
+        self.run_out(b'["' + b"x" * 16_000_000 + "\U0001f600".encode() + b'"]')
+
+    def test_memory_that_values_fill(self) -> None:
+        self.run_out(b'[{"spans": [' + b'{"a":{}},' * 400_000 + b"1]}]")
+
 
 class Waiting(ProcessCase):
     """Inputs that come slowly, and a run that is interrupted while it waits for one."""
@@ -442,6 +493,30 @@ class Waiting(ProcessCase):
 
     def test_cancelled_while_reading(self) -> None:
         self.interrupted(signal.SIGTERM)
+
+    def test_hangup_while_reading(self) -> None:
+        self.interrupted(signal.SIGHUP)
+
+    def test_an_ignored_hangup_stays_ignored(self) -> None:
+        process, writer = self.start_waiting(around='trap "" HUP; exec "$@"')  # as nohup does it
+        process.send_signal(signal.SIGHUP)
+        os.write(writer, OBSERVED[1:])
+        os.close(writer)
+        result = self.ended(process)
+        self.assertEqual((0, b"", self.wanted()), (result.returncode, result.stderr, result.stdout))
+
+    def test_interrupted_while_the_program_loads(self) -> None:
+        # A module that the program needs sends the signal itself.
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with self.subTest(number):
+                folder = self.directory / str(number.value)
+                folder.mkdir()
+                (folder / "json.py").write_text(f"import os\nos.kill(os.getpid(), {number.value})\n", "ascii")
+                result = self.check("--output", "report.json", env=environment(PYTHONPATH=str(folder)))
+                self.assertEqual(b"", result.stdout)
+                silent_end, told = (-number, b""), (1, b"agent_trace_audit: error: interrupted\n")
+                self.assertIn((result.returncode, result.stderr), (silent_end, told))
+                self.assertNotIn("report.json", self.names())
 
 
 class Inputs(Case):
@@ -653,7 +728,7 @@ class Output(Case):
         before = self.contents()
         for target in targets:
             with self.subTest(target):
-                self.assert_no_statement(self.check("--output", target), target)
+                self.assert_no_statement(self.check("--output", target), target[:90])
         self.assertEqual(before, self.contents())
 
     def test_full_disk_keeps_the_old_file(self) -> None:

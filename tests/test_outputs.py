@@ -508,6 +508,12 @@ class Processes(ProcessCase):
     def test_an_interrupt_after_the_report_changes_no_status(self) -> None:
         self.after_the_report(signal.SIGINT)
 
+    def test_a_cancellation_after_the_report_changes_no_status(self) -> None:
+        self.after_the_report(signal.SIGTERM)
+
+    def test_a_hangup_after_the_report_changes_no_status(self) -> None:
+        self.after_the_report(signal.SIGHUP)
+
     def start_waiting(self) -> subprocess.Popen[bytes]:
         """A run with three outputs that waits for a reader of the pipe that takes the report."""
         os.mkfifo(str(self.directory / "fifo"))
@@ -530,6 +536,9 @@ class Processes(ProcessCase):
 
     def test_a_cancelled_run_leaves_nothing(self) -> None:
         self.cancelled(signal.SIGTERM)
+
+    def test_a_run_that_lost_its_terminal_leaves_nothing(self) -> None:
+        self.cancelled(signal.SIGHUP)
 
     def test_two_runs_at_a_time_lose_nothing_of_each_other(self) -> None:
         process = self.start_waiting()

@@ -572,7 +572,7 @@ class Files(Case):
         for path in paths:
             with self.subTest(path):
                 result = self.run_words("--expected", path, "--observed", "traces.json")
-                self.assert_no_statement(result, path + ": ")
+                self.assert_no_statement(result, path + ": " if len(path) < 100 else path[:90])
 
     def test_file_names_are_escaped(self) -> None:
         for name, shown in (("caf\u00e9\n.json", "caf\\xe9\\n.json"), ("\x1b[31m::x", "\\x1b[31m::x")):
