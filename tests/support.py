@@ -220,7 +220,7 @@ class Case(unittest.TestCase):
         stdin: Any = None,
         stdout: Any = None,
         stderr: Any = None,
-        program: Optional[Program] = None,
+        program: Any = None,
     ) -> Result[bytes]:
         """Exactly these words on the command line, in the directory of the two inputs."""
         with contextlib.ExitStack() as files:
