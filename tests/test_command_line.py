@@ -18,7 +18,7 @@ import subprocess
 import termios
 import unittest
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Sequence
+from typing import Any, Callable, Iterator, List, Sequence
 
 from .support import (
     DEADLINE,
@@ -272,21 +272,8 @@ class Summary(Case):
 class Processes(ProcessCase):
     """What the interpreter around `main` could change: its exit status, its buffers, its encodings, its options."""
 
-    def test_exit_statuses(self) -> None:
-        self.put("bad.json", b"[")
-        self.put("failing.json", FAILING)
-        for words, status in (
-            ([*PAIR, "--fail-on-errors"], 0),
-            (["--expected", "workflows.json", "--observed", "failing.json", "--fail-on-errors", "--summary"], 2),
-            (["--expected", "workflows.json", "--observed", "bad.json"], 1),
-            ([*PAIR, "::error::\x1b[31m\ncaf\u00e9"], 1),
-        ):
-            with self.subTest(words):
-                result = self.run_words(*words)
-                if status == 1:
-                    self.assert_no_statement(result)
-                else:
-                    self.assert_report(result, "fail" if status else "pass", status)
+    def test_hostile_words(self) -> None:
+        self.assert_no_statement(self.run_words(*PAIR, "::error::\x1b[31m\ncaf\u00e9"))
 
     def test_standard_output_that_is_full(self) -> None:
         lines = [
@@ -416,15 +403,15 @@ class Processes(ProcessCase):
 
 class Memory(ProcessCase):
     def run_out(self, data: bytes) -> None:
-        """Import a file that takes more than 90 MiB in memory with no more than that."""
+        """Import a file that takes more than 64 MiB in memory with no more than that."""
         self.put("large.json", data)
         before = self.names()
         result = self.run_words(
             *("import", "openai-agents", "large.json", "--output", "made.json"),
-            around=f'ulimit -v {90 * 1024}; exec "$@"',
+            around=f'ulimit -v {64 * 1024}; exec "$@"',
             env=environment(LC_ALL="C"),
         )
-        self.assert_no_statement(result)
+        self.assert_no_statement(result, "memory")
         self.assertEqual(1, result.stderr.count(b"\n"))
         self.assertEqual(before, self.names())
 
@@ -433,7 +420,7 @@ class Memory(ProcessCase):
         self.run_out(b'["' + b"x" * 16_000_000 + "\U0001f600".encode() + b'"]')
 
     def test_memory_that_values_fill(self) -> None:
-        self.run_out(b'[{"spans": [' + b'{"a":{}},' * 400_000 + b"1]}]")
+        self.run_out(b'[{"spans": [' + b'{"a":{}},' * 250_000 + b"1]}]")
 
 
 class Waiting(ProcessCase):
@@ -559,31 +546,23 @@ class Planted(ProcessCase):
         for name in PLANTED.split():
             self.put(f"{name}.py", b"import sys\nsys.stdout.write('planted')\nsys.exit(3)\n")
 
-    def test_by_every_path(self) -> None:
-        wanted = self.wanted()
-        expected, observed = str(self.expected), str(self.observed)
-        for name, script, cwd in (
-            ("by its name", Path(self.copy.name), str(self.directory)),
-            ("by a relative path", Path(self.directory.name) / self.copy.name, str(self.directory.parent)),
-            ("by its full path", self.copy, "/"),
-        ):
-            with self.subTest(name):
-                result = self.run_words("--expected", expected, "--observed", observed, script=script, cwd=cwd)
-                self.assertEqual((0, wanted, b""), (result.returncode, result.stdout, result.stderr))
-
-    def test_in_every_run(self) -> None:
+    def test_in_every_run_by_every_path(self) -> None:
         self.put("failing.json", FAILING)
-        lines: Dict[Sequence[str], int] = {
-            ("--help",): 0,
-            ("--version",): 0,
-            ("--unknown",): 1,
-            (*PAIR[:2], "--observed", "failing.json", "--fail-on-errors", "--output", "report.json"): 2,
-            ("--expected", "traces.json", "--observed", "traces.json"): 1,
-        }
-        for words, result in self.run_each(lines, script=self.copy):
+        pair = ["--expected", str(self.expected), "--observed", str(self.directory / "failing.json")]
+        name, above = Path(self.copy.name), self.directory.parent
+        for words, script, cwd, status in (
+            ([*pair, "--fail-on-errors"], name, self.directory, 2),
+            ([*pair, "--output", str(self.directory / "report.json")], self.directory.name / name, above, 0),
+            (["--version"], self.copy, Path("/"), 0),
+            (["--help"], name, self.directory, 0),
+            (["--unknown"], name, self.directory, 1),
+            ([*pair[:3], str(self.expected)], self.copy, Path("/"), 1),
+        ):
             with self.subTest(words):
+                result = self.run_words(*words, script=script, cwd=str(cwd))
                 self.assertNotIn(b"planted", result.stdout + result.stderr)
-                self.assertEqual(lines[words], result.returncode)
+                self.assertEqual(status, result.returncode)
+        self.assertEqual(self.wanted(EXPECTED, FAILING), (self.directory / "report.json").read_bytes())
 
 
 class Output(Case):
