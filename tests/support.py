@@ -9,8 +9,10 @@ from __future__ import annotations
 import atexit
 import concurrent.futures
 import contextlib
+import functools
 import json
 import os
+import py_compile
 import resource
 import signal
 import subprocess
@@ -21,7 +23,7 @@ import types
 import unittest
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Callable, ClassVar, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, ClassVar, Dict, Iterator, List, Optional, Sequence, Tuple
 
 ROOT = Path(__file__).resolve().parent.parent
 VECTORS = ROOT / "tests" / "vectors"
@@ -51,6 +53,15 @@ class Program:
         self.main: Callable[[List[str]], int] = module.main
         self.audit: Callable[[bytes, bytes], Json] = module.audit
         self.refusal: Any = module.InputError
+
+    @functools.cached_property
+    def compiled(self) -> Path:
+        """The script compiled once: compiling it anew is the larger half of each of its processes."""
+        folder = tempfile.TemporaryDirectory()
+        atexit.register(folder.cleanup)
+        path = Path(folder.name, "agent_trace_audit.pyc")
+        py_compile.compile(str(self.path), str(path), doraise=True)
+        return path
 
     def problems(self, expected: bytes, observed: bytes) -> List[str]:
         """What a pair is refused for; empty when it is accepted."""
@@ -138,19 +149,17 @@ def text_of(value: Any, line: str, key: str) -> str:
 @contextlib.contextmanager
 def redirected(stdin: Any, stdout: Any, stderr: Any) -> Iterator[None]:
     """The three streams of this process, its descriptors and `sys`'s objects alike, led to open files."""
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
     ours = sys.stdin, sys.stdout, sys.stderr
     kept = [os.dup(number) for number in range(3)]
     try:
         for number, file in enumerate((stdin, stdout, stderr)):
             os.dup2(file.fileno(), number)
-        with contextlib.ExitStack() as files:
-            sys.stdin, sys.stdout, sys.stderr = (
-                files.enter_context(open(number, mode, encoding="ascii", closefd=False))
-                for number, mode in enumerate("rww")
-            )
-            yield
+        sys.stdin, sys.stdout, sys.stderr = STREAMS
+        yield
+        for stream in STREAMS[1:]:
+            stream.flush()
     finally:
         sys.stdin, sys.stdout, sys.stderr = ours
         for number, descriptor in enumerate(kept):
@@ -179,10 +188,15 @@ def file_size_limit(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-# Every run in this process writes to the same two files; new ones would cost more than most runs.
-WRITTEN = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
-for file in WRITTEN:
+def opened(file: Any) -> Any:
+    """A file that stays open to the end of all tests; new ones would cost more than most runs in this process."""
     atexit.register(file.close)
+    return file
+
+
+STREAMS = [opened(open(number, mode, encoding="ascii", closefd=False)) for number, mode in enumerate("rww")]  # noqa: SIM115
+NOTHING = opened(open(os.devnull, "rb"))  # noqa: SIM115
+WRITTEN = [opened(tempfile.TemporaryFile()) for _ in range(2)]  # noqa: SIM115
 
 
 def taken(file: Any) -> bytes:
@@ -224,13 +238,13 @@ class Case(unittest.TestCase):
     ) -> Result[bytes]:
         """Exactly these words on the command line, in the directory of the two inputs."""
         with contextlib.ExitStack() as files:
-            if stdin is None:
-                stdin = files.enter_context(tempfile.TemporaryFile() if input else open(os.devnull, "rb"))  # noqa: SIM115
-                if input:
-                    stdin.write(input)
-                    stdin.seek(0)
-            with redirected(stdin, stdout or WRITTEN[0], stderr or WRITTEN[1]), working_directory(self.directory):
-                status = (program or self.program).main(list(words))
+            if input:
+                stdin = files.enter_context(tempfile.TemporaryFile())
+                stdin.write(input)
+                stdin.seek(0)
+            files.enter_context(redirected(stdin or NOTHING, stdout or WRITTEN[0], stderr or WRITTEN[1]))
+            files.enter_context(working_directory(self.directory))
+            status = (program or self.program).main(list(words))
         return subprocess.CompletedProcess(words, status, *map(taken, WRITTEN))
 
     def check(self, *more: str, **options: Any) -> Result[bytes]:
@@ -279,6 +293,7 @@ class ProcessCase(Case):
         super().setUpClass()
         # A background job of a shell inherits an ignored SIGINT, which a process started from here would too.
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        cls.program.compiled  # noqa: B018 - before several threads ask for it
         cls.pool = ThreadPoolExecutor(4)
         cls.addClassCleanup(cls.end)
         cls.started = []
@@ -325,7 +340,9 @@ class ProcessCase(Case):
             raise AssertionError(f"[{msg}] {params or ''}: {error}") from error
 
     def command(self, *words: str, script: Optional[Path] = None, python: Sequence[str] = ()) -> List[str]:
-        return [sys.executable, *python, str(script or self.program.path), *words]
+        # With options of the interpreter the script is what it compiles itself.
+        chosen = script or (self.program.path if python else self.program.compiled)
+        return [sys.executable, *python, str(chosen), *words]
 
     def run_words(
         self,
@@ -350,11 +367,10 @@ class ProcessCase(Case):
             options.setdefault(name, value)
         return subprocess.run(command, timeout=DEADLINE, check=False, **options)
 
-    def run_each(self, each: Iterable[Sequence[str]], **options: Any) -> List[Tuple[Sequence[str], Result[bytes]]]:
-        """Several command lines at a time."""
-        lines = list(each)
+    def run_each(self, *runs: Tuple[Sequence[str], Dict[str, Any]]) -> List[Result[bytes]]:
+        """Several runs at a time, each of its words and its options."""
         with ThreadPoolExecutor(4) as pool:
-            return list(zip(lines, pool.map(lambda words: self.run_words(*words, **options), lines)))
+            return list(pool.map(lambda run: self.run_words(*run[0], **run[1]), runs))
 
     def start(self, *words: str, around: str = 'exec "$@"', **options: Any) -> subprocess.Popen[bytes]:
         """The program left running, to be interrupted; it is killed at the end of the tests."""

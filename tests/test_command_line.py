@@ -18,7 +18,7 @@ import subprocess
 import termios
 import unittest
 from pathlib import Path
-from typing import Any, Callable, Iterator, List, Sequence
+from typing import Any, Callable, Dict, Iterator, List, Sequence, Tuple
 
 from .support import (
     DEADLINE,
@@ -353,8 +353,7 @@ class Processes(ProcessCase):
         self.put("workflows.json", cases)
         self.put("traces.json", FAILING)
         wanted = self.wanted(cases, FAILING)
-        reasons = set()
-        for python, env in (
+        surroundings: List[Tuple[List[str], Dict[str, str]]] = [
             (["-OO"], environment(PYTHONHASHSEED="1", TZ="Asia/Tokyo")),
             (["-W", "error", "-bb", "-X", "dev"], environment()),
             (["-I", "-S", "-E", "-s"], environment()),
@@ -362,11 +361,13 @@ class Processes(ProcessCase):
             ([], environment(PYTHONIOENCODING="cp1252", PYTHONHASHSEED="2", COLUMNS="20")),
             ([], environment(PYTHONIOENCODING="ascii:strict", LC_ALL="C.UTF-8")),
             ([], environment(PYTHONIOENCODING="utf-16")),
-        ):
+        ]
+        words = [*PAIR, "--fail-on-errors"]
+        runs = self.run_each(*((words, {"python": python, "env": env}) for python, env in surroundings))
+        for (python, env), result in zip(surroundings, runs):
             with self.subTest(python, env={key: env[key] for key in sorted(env) if "PYTHON" in key}):
-                result = self.check("--fail-on-errors", python=python, env=env)
                 self.assertEqual((2, wanted), (result.returncode, result.stdout))
-                reasons.add(result.stderr)
+        reasons = {result.stderr for result in runs}
         (reason,) = reasons
         self.assertTrue(reason.startswith(b"FAIL r1 sequence: "), reason)
 
