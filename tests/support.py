@@ -1,7 +1,7 @@
 """What the tests share: the program under test, small documents, and its runs in this process and in real ones.
 
 The tests use the program through its public ways in alone, `audit`, `InputError` and `main`, and as a script. Which
-file that is stands in one place, `PROGRAM`; a test class that is run against another one says `program = ...`.
+file that is stands in one place, `PROGRAM`; a test class that is run against another one says so in `chosen`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import functools
 import json
 import os
 import py_compile
-import resource
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import types
 import unittest
@@ -177,15 +177,18 @@ def working_directory(path: Path) -> Iterator[None]:
         os.chdir(before)
 
 
+# Held while a process starts, and while what it would inherit is not as it should be.
+INHERITED = threading.Lock()
+
+
 @contextlib.contextmanager
-def file_size_limit(size: int) -> Iterator[None]:
-    """No file of this process grows beyond so many bytes, as if the disk were full."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+def file_mask(mask: int) -> Iterator[None]:
+    with INHERITED:
+        before = os.umask(mask)
+        try:
+            yield
+        finally:
+            os.umask(before)
 
 
 def opened(file: Any) -> Any:
@@ -211,6 +214,16 @@ class Case(unittest.TestCase):
     """A directory with two small inputs that pass, and the program run in it, in this process."""
 
     program: ClassVar[Program] = PROGRAM
+
+    @classmethod
+    def chosen(cls) -> Program:
+        """The program that the tests of this class are about."""
+        return PROGRAM
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        super().setUpClass()
+        cls.program = cls.chosen()
 
     def setUp(self) -> None:
         directory = tempfile.TemporaryDirectory()
@@ -277,28 +290,38 @@ class Case(unittest.TestCase):
         return report
 
 
+THREADS = ThreadPoolExecutor(4)
+
+
 class ProcessCase(Case):
     """The same, with the program run as a process of its own.
 
-    All tests of such a class are started together, each in a thread and a directory of its own: most of a process is
-    waiting for another. So they touch nothing that is this whole process's, such as its own directory or its mask.
+    All tests of such a class are started together, and before all others where `Together` runs them: each in a thread
+    and a directory of its own, for most of a process is waiting for another. So they leave alone what is this whole
+    process's, such as its own directory, its mask and its streams.
     """
 
-    pool: ClassVar[ThreadPoolExecutor]
-    running: ClassVar[Dict[str, Future[None]]]
-    started: ClassVar[List[subprocess.Popen[bytes]]]
+    running: ClassVar[Dict[str, Future[None]]] = {}
+    started: ClassVar[List[subprocess.Popen[bytes]]] = []
 
     @classmethod
     def setUpClass(cls) -> None:
         super().setUpClass()
+        cls.addClassCleanup(cls.end)
+        cls.begin()
+
+    @classmethod
+    def begin(cls) -> None:
+        """Start every test of the class, unless that was done."""
+        if "running" in vars(cls):
+            return
         # A background job of a shell inherits an ignored SIGINT, which a process started from here would too.
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        cls.program = cls.chosen()
         cls.program.compiled  # noqa: B018 - before several threads ask for it
-        cls.pool = ThreadPoolExecutor(4)
-        cls.addClassCleanup(cls.end)
         cls.started = []
         names = unittest.TestLoader().getTestCaseNames(cls)
-        cls.running = {name: cls.pool.submit(cls.alone, name) for name in names}
+        cls.running = {name: THREADS.submit(cls.alone, name) for name in names}
 
     @classmethod
     def end(cls) -> None:
@@ -308,7 +331,6 @@ class ProcessCase(Case):
         concurrent.futures.wait(cls.running.values(), DEADLINE)
         for process in cls.started:
             process.kill()
-        cls.pool.shutdown()
 
     @classmethod
     def alone(cls, name: str) -> None:
@@ -344,45 +366,44 @@ class ProcessCase(Case):
         chosen = script or (self.program.path if python else self.program.compiled)
         return [sys.executable, *python, str(chosen), *words]
 
-    def run_words(
+    def start(
         self,
         *words: str,
         script: Optional[Path] = None,
         python: Sequence[str] = (),
-        around: str = "",
+        around: str = 'exec "$@"',
         **options: Any,
-    ) -> Result[bytes]:
-        """The same as a process. `around` is a shell command around `"$@"`: a limit, a redirection."""
-        command = self.command(*words, script=script, python=python)
-        if around:
-            command = ["/bin/sh", "-c", around, "sh", *command]
-        if "input" not in options:
-            options.setdefault("stdin", subprocess.DEVNULL)
-        for name, value in {
-            "env": environment(),
-            "cwd": str(self.directory),
-            "stdout": subprocess.PIPE,
-            "stderr": subprocess.PIPE,
-        }.items():
-            options.setdefault(name, value)
-        return subprocess.run(command, timeout=DEADLINE, check=False, **options)
+    ) -> subprocess.Popen[bytes]:
+        """The program as a process; `around` is a shell command around it: a limit, a redirection.
+
+        What is left running is killed when all tests of the class are over.
+        """
+        return self.start_command(
+            ["/bin/sh", "-c", around, "sh", *self.command(*words, script=script, python=python)], **options
+        )
+
+    def start_command(self, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+        pipes = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
+        options = {"stdin": subprocess.DEVNULL, **pipes, "env": environment(), "cwd": str(self.directory), **options}
+        with INHERITED:
+            process: subprocess.Popen[bytes] = subprocess.Popen(command, **options)
+        self.started.append(process)
+        return process
+
+    def ended(self, process: subprocess.Popen[bytes], input: Optional[bytes] = None) -> Result[bytes]:
+        output, error = process.communicate(input, timeout=DEADLINE)
+        return subprocess.CompletedProcess(process.args, process.returncode, output, error)
+
+    def run_words(self, *words: str, input: Optional[bytes] = None, **options: Any) -> Result[bytes]:
+        """The same as a process."""
+        if input is not None:
+            options["stdin"] = subprocess.PIPE
+        return self.ended(self.start(*words, **options), input)
 
     def run_each(self, *runs: Tuple[Sequence[str], Dict[str, Any]]) -> List[Result[bytes]]:
         """Several runs at a time, each of its words and its options."""
         with ThreadPoolExecutor(4) as pool:
             return list(pool.map(lambda run: self.run_words(*run[0], **run[1]), runs))
-
-    def start(self, *words: str, around: str = 'exec "$@"', **options: Any) -> subprocess.Popen[bytes]:
-        """The program left running, to be interrupted; it is killed at the end of the tests."""
-        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": environment(), **options}
-        command = ["/bin/sh", "-c", around, "sh", *self.command(*words)]
-        process: subprocess.Popen[bytes] = subprocess.Popen(command, cwd=str(self.directory), **options)
-        self.started.append(process)
-        return process
-
-    def ended(self, process: subprocess.Popen[bytes]) -> Result[bytes]:
-        output, error = process.communicate(timeout=DEADLINE)
-        return subprocess.CompletedProcess(process.args, process.returncode, output, error)
 
     def until(self, process: subprocess.Popen[bytes], reached: Callable[[], bool]) -> None:
         """Wait until a running process has come to something."""
@@ -395,3 +416,24 @@ class ProcessCase(Case):
     def blocked(self, process: subprocess.Popen[bytes]) -> bool:
         """Whether a process sleeps, as in reading from a pipe."""
         return Path(f"/proc/{process.pid}/stat").read_text("ascii").rpartition(")")[2].split()[0] == "S"
+
+
+class Together(unittest.TestSuite):
+    """Tests of which those with processes are started first and waited for last, the others run meanwhile."""
+
+    def run(self, result: unittest.TestResult, debug: bool = False) -> unittest.TestResult:
+        each = list(flat(self))
+        for kind in {type(test): None for test in each}:
+            if issubclass(kind, ProcessCase):
+                with contextlib.suppress(AssertionError):  # which its own set-up raises again
+                    kind.begin()
+        return unittest.TestSuite(sorted(each, key=lambda test: isinstance(test, ProcessCase))).run(result, debug)
+
+
+def flat(suite: unittest.TestSuite) -> Iterator[unittest.TestCase]:
+    for test in suite:
+        if isinstance(test, unittest.TestSuite):
+            yield from flat(test)
+        else:
+            assert isinstance(test, unittest.TestCase)
+            yield test

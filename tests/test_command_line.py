@@ -5,7 +5,6 @@ What a call of `main` shows is tested by one; what only a process has, by real o
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import hashlib
 import json
@@ -18,7 +17,7 @@ import subprocess
 import termios
 import unittest
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 from .support import (
     DEADLINE,
@@ -33,7 +32,7 @@ from .support import (
     call,
     case,
     environment,
-    file_size_limit,
+    file_mask,
     trace,
     traces,
     workflows,
@@ -42,15 +41,6 @@ from .support import (
 # A report that no pipe's buffer holds.
 LARGE_CASES = workflows(*(case(f"r{number}", ["a"] * 4) for number in range(300)))
 LARGE_TRACES = traces(*(trace(f"r{number}", [call(f"c{index}") for index in range(4)]) for number in range(300)))
-
-
-@contextlib.contextmanager
-def file_mask(mask: int) -> Iterator[None]:
-    before = os.umask(mask)
-    try:
-        yield
-    finally:
-        os.umask(before)
 
 
 def mode_of(path: Path) -> int:
@@ -375,6 +365,19 @@ class Processes(ProcessCase):
         plain = self.run_words("--help").stdout
         changes = {"COLUMNS": "30", "FORCE_COLOR": "1", "LC_ALL": "C", "LANGUAGE": "de"}
         self.assertEqual(plain, self.run_words("--help", env=environment(**changes)).stdout)
+
+    def test_full_disk_keeps_the_old_file(self) -> None:
+        self.assertGreater(len(self.wanted()), 1024)
+        path = self.directory / "report.json"
+        for old in (None, b"old"):
+            with self.subTest(old=old):
+                if old:
+                    path.write_bytes(old)
+                before = self.names()
+                result = self.check("--output", "report.json", around='ulimit -f 1; exec "$@"')
+                self.assert_no_statement(result, "report.json")
+                self.assertEqual(before, self.names())
+                self.assertEqual(old, path.read_bytes() if old else None)
 
     def test_names_beyond_ascii_under_the_c_locale(self) -> None:
         env = environment(LC_ALL="C", PYTHONCOERCECLOCALE="0", PYTHONUTF8="0")
@@ -710,20 +713,6 @@ class Output(Case):
             with self.subTest(target):
                 self.assert_no_statement(self.check("--output", target), target[:90])
         self.assertEqual(before, self.contents())
-
-    def test_full_disk_keeps_the_old_file(self) -> None:
-        def run() -> Result[bytes]:
-            with file_size_limit(600):
-                return self.check("--output", "report.json")
-
-        self.assertGreater(len(self.wanted()), 600)
-        for old in (b"old", None):
-            with self.subTest(old=old):
-                if old is None:
-                    self.target.unlink()
-                else:
-                    self.target.write_bytes(old)
-                self.assert_unchanged(run, "report.json")
 
     def test_no_statement_touches_no_file(self) -> None:
         self.put("bad.json", b"[")

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Dict, List, Set
 
 from .support import (
-    DEADLINE,
     EXPECTED,
     OBSERVED,
     ORDERING,
@@ -24,7 +23,6 @@ from .support import (
     Program,
     call,
     case,
-    environment,
     to_bytes,
     trace,
     traces,
@@ -94,17 +92,8 @@ class Commands(ProcessCase):
     def shell(self, script: str) -> str:
         """The output of a shell script, standard error included; `python` is this interpreter."""
         prelude = f's=0; python() {{ "{sys.executable}" "$@"; }}\n'
-        done = subprocess.run(
-            ["/bin/bash", "-c", prelude + script],
-            cwd=str(self.directory),
-            env=environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=DEADLINE,
-            check=False,
-        )
-        return done.stdout.decode("ascii")
+        process = self.start_command(["/bin/bash", "-c", prelude + script], stderr=subprocess.STDOUT)
+        return self.ended(process).stdout.decode("ascii")
 
     def test_the_first_command_prints_the_report(self) -> None:
         commands = re.findall(r"^    (python .*)$", README, re.MULTILINE)
