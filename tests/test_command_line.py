@@ -232,8 +232,8 @@ class Summary(Case):
         self.assertTrue(lines[-4].startswith("UNKNOWN-CASE r9: "), lines)
 
     def test_warnings_of_a_report_that_passes(self) -> None:
-        policy = case("r1", require_prior={"b": ["a"]})
-        self.put("workflows.json", workflows(policy))
+        self.put("workflows.json", workflows(case("r1", require_prior={"b": ["a"]})))
+        self.put("traces.json", OBSERVED)
         result = self.check("--summary")
         (warning,) = self.assert_report(result)["warnings"]
         lines = [f"WARNING r1: {warning['message']}", "0 of 1 case failed, 0 unknown cases"]
