@@ -325,10 +325,15 @@ class ProcessCase(Case):
 
     @classmethod
     def end(cls) -> None:
-        """Wait for tests that nobody asked for, and kill what one has left running, so that nothing waits for it."""
+        """Wait for tests that nobody asked for, and kill what one has left running."""
         for test in cls.running.values():
             test.cancel()
         concurrent.futures.wait(cls.running.values(), DEADLINE)
+        cls.kill()
+
+    @classmethod
+    def kill(cls) -> None:
+        """End every process that is left, and with it whatever waits for one."""
         for process in cls.started:
             process.kill()
 
@@ -351,7 +356,11 @@ class ProcessCase(Case):
 
     def outcome(self) -> None:
         """Wait for what the test of this name came to in its thread."""
-        self.running[self._testMethodName].result(2 * DEADLINE)
+        try:
+            self.running[self._testMethodName].result(2 * DEADLINE)
+        except concurrent.futures.TimeoutError:
+            self.kill()
+            raise
 
     @contextlib.contextmanager
     def subTest(self, msg: Any = "", **params: Any) -> Iterator[None]:
