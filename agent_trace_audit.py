@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     Accepted = tuple[
         dict[str, Any], list[Any]
     ]  # the size and SHA-256 of an input's bytes, and its records in file order
+    Place = Callable[[Any, bool], None] | None  # puts an Output in place, and is told whether it is the last
     Mismatch = tuple[str, int | None] | None  # why a sequence does not match, and the step that could not be placed
 
 __all__ = ["InputError", "audit"]
@@ -532,18 +533,13 @@ def object_of(keys: dict[str, Key]) -> Reader:
     return read
 
 
-def named_members(read_name: Reader, what: Bound, read_member: Reader) -> Reader:
+def named_members(fits: Callable[[str], Any], form: str, what: Bound, read_member: Reader) -> Reader:
     """A reader of objects with 1 to so many names as keys: an empty one would say nothing."""
 
     def read(value: Any) -> Any:
         if not isinstance(value, dict):
             raise Misfit(("", f"must be an object whose keys are 1 to {what}"))
-        problems = []
-        for name in value:
-            try:
-                read_name(name)
-            except Misfit as misfit:
-                problems += [("", f"the key {quoted_key(name)} {text}") for _, text in misfit.args]
+        problems = [("", f"the key {quoted_key(name)} must be {form}") for name in value if not fits(name)]
         if not 1 <= len(value) <= what.value:
             problems.append(("", f"must have 1 to {what} as keys; leave it out when there is nothing to say"))
         return read_each(read_member, value.items(), problems)
@@ -588,11 +584,11 @@ read_identifier = text_that(IDENTIFIER.fullmatch, f"must be a string of {IDENTIF
 read_money = text_that(MONEY.fullmatch, f"must be a string of {MONEY_FORM}")
 most = BOUNDS["group"]
 read_group = text_that(lambda text: len(text) <= most.value, f"must be a string of at most {most}")
-STEP_FORM = f"must be a tool name, {IDENTIFIER_FORM}, then up to {BOUNDS['facts']}, each once and behind a +"
-read_step = text_that(is_step, STEP_FORM)
+STEP_FORM = f"a tool name, {IDENTIFIER_FORM}, then up to {BOUNDS['facts']}, each once and behind a +"
+read_step = text_that(is_step, f"must be {STEP_FORM}")
 read_steps = array_of(read_step, BOUNDS["tools"])
 read_some_steps = array_of(read_step, BOUNDS["tools"], least=1)
-read_facts = named_members(read_identifier, BOUNDS["facts"], read_truth)
+read_facts = named_members(IDENTIFIER.fullmatch, IDENTIFIER_FORM, BOUNDS["facts"], read_truth)
 
 
 def unlike(taken: set[str]) -> Reader:
@@ -754,15 +750,16 @@ class Comparison:
     def pair(self) -> dict[int, int]:
         """By index of call the step that it is paired with; the earlier first, a step moved only where it must be."""
         taken: dict[int, int] = {}
+        places = range(len(self.calls))
+        fitting = [[call for call in places if self.fits(step, call)] for step in range(len(self.steps))]
         movable = "+" in "".join(self.steps)  # steps without facts fit the same calls
 
         def place(step: int, asked: set[int]) -> bool:
-            fitting = [call for call in range(len(self.calls)) if self.fits(step, call)]
-            for call in fitting:
+            for call in fitting[step]:
                 if call not in taken:
                     taken[call] = step
                     return True
-            for call in fitting if movable else []:
+            for call in fitting[step] if movable else []:
                 if call not in asked:
                     asked.add(call)
                     if place(taken[call], asked):
@@ -919,89 +916,91 @@ def judge_max_failed_calls(expects: dict[str, Any], run: Run, favour: bool) -> C
     return judged({"limit": limit, "observed": len(failed), "calls": failed}, message)
 
 
-def judge_budget(limit: Any, amount: Any, used: Measured, total: Any, unit: str) -> Check:
+def judge_budget(expects: dict[str, Any], run: Run, favour: bool, key: str, measure: str, unit: str) -> Check:
     """A budget with an unknown part is unknown, unless the known part alone is already over it."""
-    unknown = used.unknown_calls
-    evidence = {"limit": limit, "known_total": total, "unknown_calls": unknown}
+    limit, used = expects[key], getattr(run, measure)
+    total = plain_money(used.known_total) if isinstance(used.known_total, Decimal) else used.known_total
+    evidence = {"limit": limit, "known_total": total, "unknown_calls": used.unknown_calls}
     if limit is None:
         return NOT_CHECKED, evidence, None
-    over = used.known_total > amount
-    if not over and not unknown:
+    over = used.known_total > Decimal(limit)
+    if not over and not used.unknown_calls:
         return PASS, evidence, None
     message = f"expected at most {limit} {unit}, got {total} {unit}"
-    if unknown:
-        message += f" so far and {counted(len(unknown), 'call')} not measured or not ended: {listing(unknown)}"
+    if used.unknown_calls:
+        calls = counted(len(used.unknown_calls), "call")
+        message += f" so far and {calls} not measured or not ended: {listing(used.unknown_calls)}"
     return (FAIL if over else UNKNOWN), evidence, message
 
 
-def judge_max_cost_usd(expects: dict[str, Any], run: Run, favour: bool) -> Check:
-    limit = expects["max_cost_usd"]
-    return judge_budget(limit, Decimal(limit or 0), run.cost_usd, plain_money(run.cost_usd.known_total), "USD")
-
-
-def judge_max_total_tool_ms(expects: dict[str, Any], run: Run, favour: bool) -> Check:
-    limit = expects["max_total_tool_ms"]
-    return judge_budget(limit, limit, run.tool_ms, run.tool_ms.known_total, "ms of tool time")
+judge_cost = functools.partial(judge_budget, key="max_cost_usd", measure="cost_usd", unit="USD")
+judge_time = functools.partial(judge_budget, key="max_total_tool_ms", measure="tool_ms", unit="ms of tool time")
 
 
 def judge_require_prior(expects: dict[str, Any], run: Run, favour: bool) -> Check:
     policy = expects["require_prior"]
-    violations, reasons = [], []
+    unready = {step for steps in policy.values() for step in steps}  # no successful call has fitted them yet
+    violations: list[dict[str, Any]] = []
+    first = ""
     for index, call in enumerate(run.calls):
-        before = run.calls[:index]
-        ready = [prior for prior in before if prior.status == SUCCEEDED]
         needed = [step for key, steps in policy.items() if fits(key, call, not favour) for step in steps]
-        unmet = [step for step in dict.fromkeys(needed) if not any(fits(step, prior, favour) for prior in ready)]
-        if unmet:
+        if unmet := [step for step in dict.fromkeys(needed) if step in unready]:
+            if not violations:
+                wanted = f"expected a successful {listing(unmet)} before {call.tool} in call {call.id}"
+                first = f"{wanted}, but {listing([shortcoming(step, run.calls[:index], favour) for step in unmet])}"
             violations.append({"call": call.id, "tool": call.tool, "status": call.status, "missing": unmet})
-            became = [f"{step} {latest_attempt(step, before) or 'had not been called'}" for step in unmet]
-            got = [first_unfit([step], ready, favour) or attempt for step, attempt in zip(unmet, became)]
-            wanted = f"expected a successful {listing(unmet)} before {call.tool} in call {call.id}"
-            reasons.append(f"{wanted}, but {listing(got)}")
-    return judged({"limit": policy, "violations": violations}, first_of(reasons))
+        if call.status == SUCCEEDED:
+            unready = {step for step in unready if not fits(step, call, favour)}
+    return violated(policy, violations, first)
 
 
-def first_of(reasons: Sequence[str]) -> str | None:
-    """The first sentence, and how many more there are; None without any."""
-    if not reasons:
-        return None
-    return reasons[0] + (f"; {counted(len(reasons) - 1, 'more violation')}" if len(reasons) > 1 else "")
+def shortcoming(step: str, calls: Sequence[Call], favour: bool) -> str:
+    """Why none of these calls is a successful one of a step."""
+    unfit = first_unfit([step], [call for call in calls if call.status == SUCCEEDED], favour)
+    return unfit or f"{step} {latest_attempt(step, calls) or 'had not been called'}"
+
+
+def violated(policy: dict[str, Any], violations: Sequence[dict[str, Any]], first: str) -> Check:
+    """The check of a policy; its message is a sentence on the first violation, and how many more there are."""
+    more = f"; {counted(len(violations) - 1, 'more violation')}" if len(violations) > 1 else ""
+    return judged({"limit": policy, "violations": violations}, first + more if violations else None)
 
 
 def judge_forbid_after(expects: dict[str, Any], run: Run, favour: bool) -> Check:
     policy = expects["forbid_after"]
-    violations, reasons = [], []
+    violations: list[dict[str, Any]] = []
+    first = ""
     for index, call in enumerate(run.calls):
         keys = [key for key, steps in policy.items() if any(fits(step, call, not favour) for step in steps)]
         before = [prior for prior in run.calls[:index] if prior.status == SUCCEEDED]
         after = next((prior for prior in before if any(fits(key, prior, not favour) for key in keys)), None)
         if after:
-            violations.append({"call": call.id, "tool": call.tool, "status": call.status, "after": after.id})
             cause = f"the successful {after.tool} in call {after.id}"
-            reasons.append(f"expected no {call.tool} after {cause}, got {call.status} call {call.id}")
-    return judged({"limit": policy, "violations": violations}, first_of(reasons))
+            first = first or f"expected no {call.tool} after {cause}, got {call.status} call {call.id}"
+            violations.append({"call": call.id, "tool": call.tool, "status": call.status, "after": after.id})
+    return violated(policy, violations, first)
 
 
 def judge_max_calls(expects: dict[str, Any], run: Run, favour: bool) -> Check:
     policy = expects["max_calls"]
     called = {step: sum(fits(step, call, not favour) for call in run.calls) for step in policy}
     over = {step: number for step, number in called.items() if number > policy[step]}
+    messages = [f"expected at most {counted(policy[step], 'call')} of {step}, got {n}" for step, n in over.items()]
     violations = [{"tool": step, "calls": number} for step, number in over.items()]
-    reasons = [f"expected at most {counted(policy[step], 'call')} of {step}, got {n}" for step, n in over.items()]
-    return judged({"limit": policy, "violations": violations}, first_of(reasons))
+    return violated(policy, violations, "".join(messages[:1]))
 
 
 class Rule:
     """One line of the table: the name in reports, the function, the keys of a case that it reads.
 
-    A rule that is not always in force is so for the cases that set the key of its name.
+    A rule that is not always in force is for the cases that set the key of its name.
     """
 
     def __init__(self, name: str, judge: Callable[..., Check], keys: dict[str, Key], always: bool = True) -> None:
         self.name, self.judge, self.keys, self.always = name, judge, keys, always
 
 
-policy_of = functools.partial(named_members, read_step, BOUNDS["tools"])  # an object by step
+policy_of = functools.partial(named_members, is_step, STEP_FORM, BOUNDS["tools"])  # an object by step
 SEQUENCE_KEYS = {"sequence": Key(read_steps, required=True), "match": Key(one_of(MATCHES), default="exact")}
 RULES = (
     Rule("trace_recorded", judge_trace_recorded, {}),
@@ -1011,41 +1010,41 @@ RULES = (
     Rule(
         "max_failed_calls", judge_max_failed_calls, {"max_failed_calls": Key(whole_number("failed_calls"), default=0)}
     ),
-    Rule("max_cost_usd", judge_max_cost_usd, {"max_cost_usd": Key(read_money)}),
-    Rule("max_total_tool_ms", judge_max_total_tool_ms, {"max_total_tool_ms": Key(whole_number("total_tool_ms"))}),
+    Rule("max_cost_usd", judge_cost, {"max_cost_usd": Key(read_money)}),
+    Rule("max_total_tool_ms", judge_time, {"max_total_tool_ms": Key(whole_number("total_tool_ms"))}),
     Rule("require_prior", judge_require_prior, {"require_prior": Key(policy_of(read_some_steps))}, always=False),
     Rule("forbid_after", judge_forbid_after, {"forbid_after": Key(policy_of(read_some_steps))}, always=False),
     Rule("max_calls", judge_max_calls, {"max_calls": Key(policy_of(whole_number("max_calls")))}, always=False),
 )
-POLICY_RULES = [rule for rule in RULES if not rule.always]
+POLICY_RULES = {rule.name: rule for rule in RULES if not rule.always}
 RULE_KEYS = {name: key for rule in RULES for name, key in rule.keys.items()}
 
 
-def policies(case: Case) -> dict[Rule, dict[str, Any]]:
-    """What a case sets of the rules that are not always in force."""
-    return {rule: case.expects[rule.name] for rule in POLICY_RULES if case.expects[rule.name] is not None}
+def policies(case: Case) -> dict[str, dict[str, Any]]:
+    """What a case sets of the rules that are not always in force, by their names."""
+    return {name: case.expects[name] for name in POLICY_RULES if case.expects[name] is not None}
 
 
-def judge(rule: Rule, expects: dict[str, Any], run: Run) -> Check:
+def judge(rule: Rule, expects: dict[str, Any], run: Run, with_facts: bool) -> Check:
     """The check of one rule: pass or fail where every reading of what facts leave open agrees, else unknown."""
     verdict, evidence, message = rule.judge(expects, run, True)
-    named = expects.get(rule.name)
-    if verdict != PASS or not isinstance(named, (list, dict)) or "+" not in str(named):
-        return verdict, evidence, message
-    verdict, evidence, message = rule.judge(expects, run, False)
-    if verdict == PASS or message is None:
-        return verdict, evidence, message
-    if "is not recorded" not in message:
-        pairs = [(step, call) for call in run.calls for step in STEP.findall(str(named))]
-        step, call = next(pair for pair in pairs if fits(*pair, True) and not fits(*pair, False))
-        message += f" ({lacking(step, call)} of {call.tool} in call {call.id})"
-    return UNKNOWN, evidence, message
+    if verdict == PASS and with_facts:
+        verdict, evidence, message = rule.judge(expects, run, False)
+        if verdict != PASS and message:
+            if "is not recorded" not in message:
+                pairs = [(step, call) for call in run.calls for step in STEP.findall(str(expects[rule.name]))]
+                step, call = next(pair for pair in pairs if fits(*pair, True) and not fits(*pair, False))
+                message += f" ({lacking(step, call)} of {call.tool} in call {call.id})"
+            verdict = UNKNOWN
+    return verdict, evidence, message
 
 
 def judge_case(case: Case, run: Run) -> list[tuple[str, Check]]:
     """The check of every rule in force, in the order of the table; without a trace only the first has a verdict."""
-    set_here = policies(case)
-    checks = [(rule.name, judge(rule, case.expects, run)) for rule in RULES if rule.always or rule in set_here]
+    expects, set_here = case.expects, policies(case)
+    with_facts = "+" in "".join([*expects["sequence"], *expects["allowed_tools"], str(set_here or "")])
+    rules = [rule for rule in RULES if rule.always or rule.name in set_here]
+    checks = [(rule.name, judge(rule, expects, run, with_facts)) for rule in rules]
     return checks if run.recorded else unchecked(checks)
 
 
@@ -1092,10 +1091,10 @@ def warn_unlisted_steps(case: Case) -> str | None:
 
 def warn_unlisted_policies(case: Case) -> str | None:
     left_out = []
-    for rule, policy in policies(case).items():
+    for name, policy in policies(case).items():
         listed = [tool for tools in policy.values() if isinstance(tools, list) for tool in tools]
         if tools := unlisted(case, [*policy, *listed]):
-            left_out.append(f"{listing(tools)}, which {rule.name} names")
+            left_out.append(f"{listing(tools)}, which {name} names")
     return f"allowed_tools leaves out {'; '.join(left_out)}" if left_out else None
 
 
@@ -1110,7 +1109,7 @@ def warn_impossible_sequence(case: Case) -> str | None:
         for number, (tool, *facts) in enumerate(named, start=1)
     ]
     run = run_of(Trace(id=case.id, calls=calls))
-    broken = [rule.name for rule in set_here if judge(rule, case.expects, run)[0] == FAIL]
+    broken = [name for name in set_here if POLICY_RULES[name].judge(case.expects, run, True)[0] == FAIL]
     return f"no trace can pass: the exact sequence itself breaks {listing(broken)}" if broken else None
 
 
@@ -1154,9 +1153,7 @@ def report_sums(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def report_checks(
-    checks: Sequence[tuple[str, Check]], trace: dict[str, str] | None = None, hidden: Iterable[str] = ()
-) -> dict[str, Any]:
+def report_checks(checks: Sequence[tuple[str, Check]], hidden: Iterable[str] = ()) -> tuple[str, list[dict[str, Any]]]:
     """The verdict of a case or a run, and its checks, without the evidence that stands elsewhere."""
     shown = []
     for name, (verdict, evidence, message) in checks:
@@ -1167,31 +1164,33 @@ def report_checks(
             shown[-1]["message"] = message
     verdicts = {verdict for _, (verdict, _, _) in checks}
     # At least one passes: nothing is green because nothing was checked.
-    verdict = PASS if PASS in verdicts and verdicts <= {PASS, NOT_CHECKED} else FAIL
-    return {"verdict": verdict, **(trace or {}), "checks": shown}
+    return PASS if PASS in verdicts and verdicts <= {PASS, NOT_CHECKED} else FAIL, shown
 
 
 def report_case(case: Case, traces: Sequence[Trace]) -> dict[str, Any]:
     """A case with the trace that was recorded of it or, where it is repeated, with its runs."""
     repeated = any(trace.case for trace in traces) or any(value is not None for value in case.runs.values())
-    trace = {"trace": "recorded" if traces else "missing"}
-    if not repeated:
+    if repeated:
+        runs = []
+        for trace in traces:
+            run = run_of(trace)
+            verdict, checks = report_checks(judge_case(case, run)[1:], ("expected", "match", "allowed", "limit"))
+            runs.append({"id": trace.id, "verdict": verdict, "checks": checks, **report_run(run)})
+        passing, failing = ([run["id"] for run in runs if run["verdict"] == verdict] for verdict in (PASS, FAIL))
+        verdict, checks = report_checks(judge_runs(case, passing, failing))
+        expects = {key: value for key, value in case.expects.items() if value is not None}
+        recorded = {"expects": expects, **report_sums(runs), "runs": runs}
+    else:
         run = run_of(traces[0] if traces else None)
-        return {"id": case.id, "group": case.group, **report_checks(judge_case(case, run), trace), **report_run(run)}
-    runs = []
-    for run_id, run in [(trace.id, run_of(trace)) for trace in traces]:
-        checks = report_checks(judge_case(case, run)[1:], hidden=("expected", "match", "allowed", "limit"))
-        runs.append({"id": run_id, **checks, **report_run(run)})
-    passing, failing = ([run["id"] for run in runs if (run["verdict"] == PASS) == wanted] for wanted in (True, False))
-    checks = report_checks(judge_runs(case, passing, failing), trace)
-    expects = {key: value for key, value in case.expects.items() if value is not None}
-    return {"id": case.id, "group": case.group, **checks, "expects": expects, **report_sums(runs), "runs": runs}
+        verdict, checks = report_checks(judge_case(case, run))
+        recorded = report_run(run)
+    trace_word = "recorded" if traces else "missing"
+    return {"id": case.id, "group": case.group, "verdict": verdict, "trace": trace_word, "checks": checks, **recorded}
 
 
 def report_rules(cases: Sequence[Case], reported: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """How often each rule came to each verdict, in cases and runs; a rule that is in force nowhere is left out."""
-    set_anywhere = {rule.name for case in cases for rule in policies(case)}
-    names = [rule.name for rule in RULES if rule.always or rule.name in set_anywhere]
+    names = [rule.name for rule in RULES if rule.always or any(case.expects[rule.name] is not None for case in cases)]
     if any("runs" in case for case in reported):
         names += ["min_passing_runs", "max_failing_runs"]
     rules = {name: dict.fromkeys(VERDICTS, 0) for name in names}
@@ -1347,6 +1346,7 @@ def audit(expected: bytes, observed: bytes) -> dict[str, Any]:
 
 ONE_LINE_ENTRIES = {"checks", "recorded_calls", "calls"}  # each entry of these stands on one line
 ONE_LINE = {"expects"}
+CONTAINERS = {dict, list}
 
 encode_line = json.JSONEncoder(separators=(", ", ": "), check_circular=False).encode
 encode_key = functools.lru_cache(maxsize=None)(encode_line)
@@ -1362,22 +1362,24 @@ def json_bytes(value: Any) -> bytes:
     before: list[str] = []  # what stands before each of the lines
     gap = ""  # what stands before the next of them
 
-    def add(value: Any, name: str | int, indent: str, one_line: bool) -> None:
+    def open_up(value: Any, name: str | int, indent: str) -> None:
         nonlocal gap
         keyed = type(value) is dict
-        if one_line or not (keyed or type(value) is list) or not opens(value):
-            lines.append(value)
-            before.append(gap)
-            gap = ""
-            return
-        between = ("{" if keyed else "[") + indent + "  "
+        between, inner = ("{" if keyed else "[") + indent + "  ", indent + "  "
         for key, member in value.items() if keyed else enumerate(value):
             gap += f"{between}{encode_key(key)}: " if keyed else between
-            between = "," + indent + "  "
-            add(member, key, indent + "  ", key in ONE_LINE or name in ONE_LINE_ENTRIES)
+            between = "," + inner
+            if type(member) in CONTAINERS and name not in ONE_LINE_ENTRIES and key not in ONE_LINE and opens(member):
+                open_up(member, key, inner)
+            else:
+                lines.append(member)
+                before.append(gap)
+                gap = ""
         gap += indent + ("}" if keyed else "]")
 
-    add(value, "", "\n", one_line=False)
+    if not opens(value):
+        return (encode_line(value) + "\n").encode("ascii")
+    open_up(value, "", "\n")
     parted: list[Any] = [""] * (2 * len(lines))  # an empty text after each line: no list of ours holds one
     parted[::2] = lines
     encoded = (encode_line(parted)[1:-1] + ", ").split(', "", ')
@@ -1386,7 +1388,7 @@ def json_bytes(value: Any) -> bytes:
 
 def opens(value: Any) -> bool:
     """Whether a container holds another."""
-    return not {dict, list}.isdisjoint(map(type, value.values() if type(value) is dict else value))
+    return not CONTAINERS.isdisjoint(map(type, value.values() if type(value) is dict else value))
 
 
 # ---- streams: bytes -> standard output, standard error, files that are whole, new or old -----------
@@ -1434,13 +1436,13 @@ def say(lines: Sequence[str]) -> None:
 
 
 class Output:
-    """What is to be written: the option and the thing as a message names them, and the path (`-`: standard output).
+    """What is to be written: its option and its name in messages, its path (`-`: standard output), and its bytes.
 
-    `make` gives the bytes; it gets how many the file holds already, when they are appended to it.
+    `place` puts it into a file in a way of its own; `make` gets how many bytes that file holds already.
     """
 
-    def __init__(self, option: str, what: str, path: str, make: Callable[[int], bytes], append: bool = False) -> None:
-        self.option, self.what, self.path, self.make, self.append = option, what, path, make, append
+    def __init__(self, option: str, what: str, path: str, make: Callable[[int], bytes], place: Place = None) -> None:
+        self.option, self.what, self.path, self.make, self.place = option, what, path, make, place
 
 
 def file_key(path: str, descriptor: int) -> Any:
@@ -1489,27 +1491,6 @@ def write_beside(target: str, data: bytes, old: os.stat_result | None, cleanup: 
     return path
 
 
-def append(output: Output, last: bool) -> None:
-    """Append in one go, after a blank line when the file holds anything: runs side by side lose nothing."""
-    with open(output.path, "a+b", buffering=0) as file:
-        with contextlib.suppress(ImportError, OSError):  # without locks such a run may miss the blank line
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX)
-        length = file.seek(0, os.SEEK_END)
-        file.seek(max(0, length - 1))
-        end = file.read(1)
-        blank = b"" if not end else b"\n" if end == b"\n" else b"\n\n"
-        data = blank + output.make(length + len(blank))
-        if last:
-            SETTLED.append(True)
-        written = os.write(file.fileno(), data)
-        if written < len(data):
-            if os.fstat(file.fileno()).st_size == length + written:  # nobody has appended since
-                os.ftruncate(file.fileno(), length)
-            raise OSError("no space is left for all of it")
-
-
 def stage(output: Output, cleanup: contextlib.ExitStack) -> tuple[int, Callable[[bool], None]]:
     """Make an output ready; gives its turn, and the step that puts it in place, which is told if it is the last."""
     path = output.path
@@ -1518,28 +1499,26 @@ def stage(output: Output, cleanup: contextlib.ExitStack) -> tuple[int, Callable[
     except FileNotFoundError:
         found = None
     if path == "-" or (found and file_key(path, 1) == file_key("-", 1)):
-        data = output.make(0)
-        return 0, lambda last: put(sys.stdout, data, last)
+        return 0, functools.partial(put, sys.stdout, output.make(0))
     if found and not stat.S_ISREG(found.st_mode):
         return 0, functools.partial(write_directly, path, output.make(0))
-    if output.append:
+    if output.place:
         os.stat(os.path.dirname(path) or ".")
-        return 1, functools.partial(append, output)
+        return 1, functools.partial(output.place, output)
     target = os.path.realpath(path) if os.path.islink(path) else path  # a symbolic link stays
-    new = write_beside(target, output.make(0), found, cleanup)
-
-    def replace(last: bool) -> None:
-        if last:
-            SETTLED.append(True)
-        os.replace(new, target)
-
-    return 2, replace
+    return 2, functools.partial(replace, write_beside(target, output.make(0), found, cleanup), target)
 
 
 def write_directly(path: str, data: bytes, last: bool) -> None:
     """Write to what is no regular file: a device, a named pipe."""
     with open(path, "wb", buffering=0) as file:
         write_all(file.fileno(), data, last)
+
+
+def replace(new: str, target: str, last: bool) -> None:
+    if last:
+        SETTLED.append(True)
+    os.replace(new, target)
 
 
 def deliver(outputs: Sequence[Output]) -> None:
@@ -1575,13 +1554,13 @@ class Command:
 
 
 class ReportOutput:
-    """A further output of a check: its name in messages, its line of the help, and what makes it.
+    """A further output of a check: its name in messages, its line of the help, what makes it of a report.
 
-    `make` gets the report and, as for any `Output`, how many bytes the file holds already.
+    `make` and `place` are those of `Output`, but that `make` gets the report before the number of bytes.
     """
 
-    def __init__(self, what: str, about: str, make: Callable[..., bytes], append: bool = False) -> None:
-        self.what, self.about, self.make, self.append = what, about, make, append
+    def __init__(self, what: str, about: str, make: Callable[..., bytes], place: Place = None) -> None:
+        self.what, self.about, self.make, self.place = what, about, make, place
 
 
 COMMANDS: dict[str, Command] = {}  # by first word; the check has none
@@ -1627,7 +1606,7 @@ def run_check(options: dict[str, str]) -> Done:
     reads = [functools.partial(read_bounded, path, BOUNDS["size"]) for path in paths]
     report = audit_inputs(reads[0], reads[1], [quoted_word(path) for path in paths])
     outputs = [
-        Output(option, kind.what, options[option], functools.partial(kind.make, report), kind.append)
+        Output(option, kind.what, options[option], functools.partial(kind.make, report), kind.place)
         for option, kind in OUTPUTS.items()
         if option in options
     ]
@@ -2011,7 +1990,210 @@ def markdown(report: dict[str, Any], taken: int) -> bytes:
     return text.encode("utf-8")
 
 
-OUTPUTS["--markdown"] = ReportOutput("Markdown", "also append a Markdown summary for a job page", markdown, append=True)
+def append_summary(output: Output, last: bool) -> None:
+    """Append in one go, after a blank line when the file holds anything: runs side by side lose nothing."""
+    with open(output.path, "a+b", buffering=0) as file:
+        with contextlib.suppress(ImportError, OSError):  # without locks such a run may miss the blank line
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
+        length = file.seek(0, os.SEEK_END)
+        file.seek(max(0, length - 1))
+        end = file.read(1)
+        blank = b"" if not end else b"\n" if end == b"\n" else b"\n\n"
+        data = blank + output.make(length + len(blank))
+        if last:
+            SETTLED.append(True)
+        written = os.write(file.fileno(), data)
+        if written < len(data):
+            if os.fstat(file.fileno()).st_size == length + written:  # nobody has appended since
+                os.ftruncate(file.fileno(), length)
+            raise OSError("no space is left for all of it")
+
+
+OUTPUTS["--markdown"] = ReportOutput(
+    "Markdown", "also append a Markdown summary for a job page", markdown, append_summary
+)
+
+# ---- page: the report -> one self-contained HTML page: no script, nothing fetched, whatever a group holds is text
+
+# A class gives an element its colour (--k) and its sign (--s); the words stand in the page itself.
+PAGE_STYLE = """
+:root{color-scheme:light dark;--ink:#1c2126;--dim:#59636e;--page:#fff;--soft:#f1f4f7;--line:#d3d9df;--good:#0b6b3a;
+--bad:#b3211a;--badly:#fdeeec;--open:#7d4e00;--openly:#fff4d9}
+@media screen and (prefers-color-scheme:dark){:root{--ink:#e4e9ee;--dim:#a0abb6;--page:#12161b;--soft:#1f262e;
+--line:#3a444f;--good:#5fd38d;--bad:#ff9c93;--badly:#3b1b19;--open:#eabd5a;--openly:#33290f}}.pass{--k:var(--good);
+--s:"\\2713\\a0"}.fail,.failed{--k:var(--bad);--s:"\\2717\\a0"}.succeeded{--k:var(--dim);--s:"\\2713\\a0"}
+.unknown{--k:var(--open);--s:"?\\a0"}.pending{--k:var(--open);--s:"\\2026\\a0"}.tolerated{--k:var(--open);--s:"~\\a0"}
+*{box-sizing:border-box;margin:0;padding:0}b{color:var(--k)}b::before{content:var(--s)}li{--k:var(--dim);--s:""}
+body{margin:0 auto;max-width:80rem;padding:1.5rem clamp(1rem,4vw,2.5rem) 3rem;background:var(--page);color:var(--ink);
+font:1rem/1.5 system-ui,"Segoe UI",Roboto,sans-serif;font-variant-numeric:tabular-nums;overflow-wrap:anywhere}
+h1{font-size:1.25rem;font-weight:400}h1 b{display:block;font-size:3rem;line-height:1.2;text-transform:capitalize}
+h2{font-size:1.25rem;margin:2.5rem 0 .75rem}h3,h4{font-size:1rem;display:inline}h3 code,h4 code{font-size:1rem}
+code,.path,tbody th,td:nth-child(2){font-family:ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace}
+code,.path,table,small,header p,footer,dt{font-size:.8125rem}small,header p,footer,dt,caption,thead{color:var(--dim)}
+dl{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,24rem),1fr));gap:1rem 2rem}
+header dl{grid-template-columns:repeat(auto-fit,minmax(8.5rem,1fr));margin:1.5rem 0;padding:1rem 0;
+border:solid var(--line);border-width:1px 0}header dd{font-size:1.5rem;line-height:1.3}
+dd small,td small,.path small,.path i{display:block;font:.75rem/1.4 system-ui,sans-serif;color:var(--dim)}
+details{border:1px solid var(--line);border-left:4px solid var(--k);border-radius:4px;margin:.5rem 0;padding:0 1rem}
+details>*{margin:.5rem 0 1rem}summary{margin:0 -1rem;padding:.5rem 1rem;cursor:pointer}summary>*{margin-right:.75rem}
+summary:hover{background:var(--soft)}summary:focus-visible{outline:3px solid var(--ink)}bdi{white-space:pre-wrap}
+ul{padding-left:1.25rem}footer{margin-top:2rem}details ul{padding:0;list-style:none}.path{display:grid;
+grid-template-columns:repeat(auto-fill,minmax(8.75rem,1fr));row-gap:1rem;list-style:none}.path li{display:grid;
+grid-row:span 3;grid-template-rows:subgrid;row-gap:0;border-top:3px dotted var(--k)}.path li>*{padding:.25rem .4rem}
+.path span+span{margin:0 2px 2px;background:var(--soft);border-radius:4px}.path .pass{border-top-style:solid}
+.path li.fail,.path li.unknown{border:2px solid var(--k);border-top-width:6px}.path li.fail{background:var(--badly)}
+.path li.unknown{background:var(--openly)}.succeeded{font-weight:400}svg{display:block;overflow:visible;width:100%;
+height:.75rem;margin:.25rem 0}rect{fill:var(--k)}.room{fill:none;stroke:var(--ink);stroke-width:2px;
+vector-effect:non-scaling-stroke}table{border-collapse:collapse;width:100%}caption,tr>*{text-align:left;
+padding:.3rem .75rem .3rem 0}tr>*{border-top:1px solid var(--line);vertical-align:top;font-weight:400}
+thead *,tr>:nth-child(n+3){white-space:nowrap}tr>:nth-child(n+4){text-align:right;padding:.3rem 0 .3rem .5rem}
+@media(max-width:40rem){h1 b{font-size:2.25rem}details{padding:0 .5rem}tr>*{padding-right:.25rem;font-size:.75rem}}
+@media print{body{padding:0;font-size:10pt}details::details-content{content-visibility:visible;display:block}
+li,tr,summary,dl div{break-inside:avoid}summary,h2,caption{break-after:avoid}}
+"""
+
+
+def shown(text: str) -> str:
+    from html import escape
+
+    return escape(readable(text)).replace("##", "#&#35;")  # CI systems obey `##[...]` anywhere in a line
+
+
+def word(kind: str) -> str:
+    return f'<b class="{kind}">{kind}</b>'
+
+
+def step_pairs(both: Comparison, mode: str) -> Iterator[tuple[int | None, Call | None]]:
+    """Each call, a successful one with the index of its step where it has one; then the steps without a call."""
+    places, steps = range(len(both.calls)), range(len(both.steps))
+    above = dict(zip(places, places)) if mode == "exact" else {} if mode == "contains" else both.pair()
+    for place in reversed(places):
+        if mode == "within" and place + len(steps) <= len(places) and all(both.fits(n, place + n) for n in steps):
+            above = {place + n: n for n in steps}
+    for place in places:
+        if mode == "contains" and len(above) < len(steps) and both.fits(len(above), place):
+            above[place] = len(above)
+    taken = iter(map(above.get, places))
+    yield from ((next(taken) if call.status == SUCCEEDED else None, call) for call in both.run.calls)
+    yield from ((step, None) for step in steps if step not in above.values())
+
+
+def page_path(check: dict[str, Any], recorded: Sequence[dict[str, Any]]) -> str:
+    """Expected above observed: successful calls under their steps, failed and pending ones between them."""
+    steps, mode, verdict = check.get("expected", check.get("sequence", [])), check["match"], check["verdict"]
+    first = check["first_difference"]
+    both = Comparison(steps, run_of(Trace(id="", calls=[Call(**call) for call in recorded])), verdict == FAIL)
+    items = ""
+    for step, call in step_pairs(both, mode):
+        wanted = steps[step] if step is not None and step < len(steps) else None
+        kind, head, mark = "", "attempt" if step is None else f"step {step + 1}", ""
+        if step is None and call and call.status == SUCCEEDED:
+            head, mark = "extra call", "not expected" if mode in ("permutation", "subset") else ""
+        elif step is not None and step == first:
+            mark = "first difference"
+        elif call is None and wanted in check["missing"] and first is None and mode != "subset":
+            mark = "missing"
+        elif wanted and call and (first is None or (step or 0) < first):
+            kind = PASS if fits(wanted, call, False) else UNKNOWN
+        kind = verdict if mark else kind
+        head += ": not established" if kind == UNKNOWN else mark and f": {mark}"
+        above = "no step" if wanted is None else shown(wanted).replace("+", "<wbr>+")
+        got = f"{shown(call.tool)}<small>{word(call.status)} {shown(call.id)}</small>" if call else "no call"
+        items += f'<li class="{kind}"><b>{head}</b><span><i>expected</i>{above}</span>'
+        items += f"<span><i>observed</i>{got}</span></li>\n"
+    return f'<p><small>Step by step, match: {mode}</small></p>\n<ol class="path" role="list">{items}</ol>\n'
+
+
+def page_budget(check: dict[str, Any], limit: Any) -> str:
+    """The known total against the limit: a bar in the measure's own unit, and words."""
+    name, unit = ("Cost", "USD") if check["rule"] == "max_cost_usd" else ("Tool time", "ms")
+    known, verdict, missing = check["known_total"], check["verdict"], len(check["unknown_calls"])
+    text = f"{known} {unit} of at most {limit} {unit}" + f", unknown for {counted(missing, 'call')}" * (missing > 0)
+    box = f'viewBox="0 0 {max(known, limit, key=float)} 1" preserveAspectRatio="none" aria-hidden="true"'
+    bar = f'<rect class="{verdict}" width="{known}" height="1"/><rect class="room" width="{limit}" height="1"/>'
+    return f"<div><dt>{name} {word(verdict)}</dt><dd><svg {box}>{bar}</svg>{text}</dd></div>\n"
+
+
+def page_run(run: dict[str, Any], expects: dict[str, Any]) -> str:
+    """What there is of a case or a run of one: its path, the checks that it does not pass, its budgets, its calls."""
+    path = wrong = bars = rows = ""
+    for check in run.get("checks", ()):
+        rule, verdict = check["rule"], check["verdict"]
+        if rule == "sequence":
+            path = page_path({**expects, **check}, run["recorded_calls"])
+        if "message" in check:
+            wrong += f"<li>{word(verdict)} <code>{rule}</code> {shown(check['message'])}</li>\n"
+        if "known_total" in check and verdict != NOT_CHECKED:
+            bars += page_budget(check, check.get("limit", expects.get(rule)))
+    for call in run.get("recorded_calls", ()):
+        facts = ", ".join(f"{fact} is {str(value).lower()}" for fact, value in call.get("facts", {}).items())
+        cells = [f"{shown(call['tool'])}<small>{shown(facts)}</small>", word(call["status"])]
+        cells += [str(call.get(measure, "unknown")) for measure in ("cost_usd", "duration_ms")]
+        rows += f'<tr><th scope="row">{shown(call["id"])}</th><td>{"</td><td>".join(cells)}</td></tr>\n'
+    heads = "".join(f'<th scope="col">{name}</th>' for name in ("call", "tool", "status", "USD", "ms"))
+    table = f"<table><caption>Calls of {shown(run['id'])}</caption><thead><tr>{heads}</tr></thead>\n<tbody>{rows}"
+    body = path + (wrong and f"<ul>{wrong}</ul>\n") + (bars and f"<dl>{bars}</dl>\n")
+    return body + (rows and f"{table}</tbody></table>\n")
+
+
+def page_entry(entry: dict[str, Any], level: int = 3, case: dict[str, Any] | None = None) -> str:
+    """A case with its runs, a run of `case`, or an unknown case; open unless it passes."""
+    kind, runs = entry.get("verdict", UNKNOWN), entry.get("runs", ())
+    note = f"{counted(entry['calls']['total'], 'call')}, {entry['cost_usd']['known_total']} USD"
+    note += f", {runs_passed(entry)}" if runs else ""
+    if kind == UNKNOWN:
+        note += f", {'run of ' + shown(entry['case']) + ', ' if 'case' in entry else ''}{UNEXPECTED}"
+    if case and case["verdict"] == PASS != kind:
+        kind = "tolerated"
+    group = "" if entry.get("group") is None else f"<bdi>{shown(entry['group']) or '(empty)'}</bdi>"
+    body = page_run(entry, (case or entry).get("expects", {}))
+    body += "".join(page_entry(run, 4, entry) for run in sorted(runs, key=lambda run: bool(run["verdict"] == PASS)))
+    head = f"<h{level}>{word(kind)} <code>{shown(entry['id'])}</code></h{level}> {group} <small>{note}</small>"
+    return f'<details class="{kind}"{"" if kind == PASS else " open"}><summary>{head}</summary>\n{body}</details>\n'
+
+
+def html_page(report: dict[str, Any], _: int) -> bytes:
+    """First the verdict, the counts and the warnings; then the cases, those that do not pass open and first."""
+    import base64
+    import hashlib
+
+    cards, totals = "", report["totals"]
+    counts = {"cases": {name: number for name, number in totals.items() if not isinstance(number, dict)}}
+    for name, sums in {**counts, **{name: sums for name, sums in totals.items() if isinstance(sums, dict)}}.items():
+        (_, number), *more = sums.items()
+        title = {"cost_usd": "known cost in USD", "tool_ms": "known tool time in ms"}.get(name, name)
+        parts = ", ".join(f"{key} {n}" for key, n in more).replace("_", " ")
+        cards += f"<div><dt>{title}</dt><dd>{number}<small>{parts}</small></dd></div>\n"
+    warnings = "".join(f"<li><code>{one['case']}</code> {shown(one['message'])}</li>\n" for one in report["warnings"])
+    sections = {
+        "Warnings": warnings and f"<ul>{warnings}</ul>\n",
+        "Cases that do not pass": "".join(page_entry(case) for case in report["cases"] if case["verdict"] != PASS),
+        "Unknown cases": "".join(map(page_entry, report["unknown_cases"])),
+        "Cases that pass": "".join(page_entry(case) for case in report["cases"] if case["verdict"] == PASS),
+        "Limitations": f"<ul>{''.join(f'<li>{shown(text)}</li>' for text in report['limitations'])}</ul>\n",
+    }
+    body = "".join(f"<h2>{title}</h2>\n{text}" for title, text in sections.items() if text)
+    inputs = [f"<p>{name}: {of['bytes']} bytes, SHA-256 {of['sha256']}</p>\n" for name, of in report["inputs"].items()]
+    line, verdict = counts_line(report), report["verdict"]
+    style = base64.b64encode(hashlib.sha256(PAGE_STYLE.encode("ascii")).digest()).decode("ascii")
+    policy = f"default-src 'none'; style-src 'sha256-{style}'; base-uri 'none'; form-action 'none'"
+    page = f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1"><title>{verdict}: {line}</title>
+<style>{PAGE_STYLE}</style></head>
+<body><header><p>{NAME} {report["checker"]["version"]}</p>
+<h1>{word(verdict)} {line}</h1>
+<dl>{cards}</dl></header>
+<main>
+{body}</main>
+<footer>{"".join(inputs)}</footer></body></html>
+"""
+    return page.encode("ascii", "xmlcharrefreplace")
+
+
+OUTPUTS["--html"] = ReportOutput("HTML page", "also write a page to look at", html_page)
 
 # ---- importers: another tool's trace file -> observed traces without content, or a refusal by its place --
 
