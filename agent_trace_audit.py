@@ -462,7 +462,8 @@ class Key:
 
 
 def text_that(fits: Callable[[str], Any], must: str) -> Reader:
-    """A reader of strings that fit."""
+    """A reader of strings that fit; documents repeat themselves, so it remembers some that did."""
+    fits = functools.lru_cache(maxsize=1_024)(fits)
 
     def read(value: Any) -> Any:
         if isinstance(value, str) and fits(value):
@@ -1025,26 +1026,27 @@ def policies(case: Case) -> dict[str, dict[str, Any]]:
     return {name: case.expects[name] for name in POLICY_RULES if case.expects[name] is not None}
 
 
-def judge(rule: Rule, expects: dict[str, Any], run: Run, with_facts: bool) -> Check:
-    """The check of one rule: pass or fail where every reading of what facts leave open agrees, else unknown."""
-    verdict, evidence, message = rule.judge(expects, run, True)
-    if verdict == PASS and with_facts:
-        verdict, evidence, message = rule.judge(expects, run, False)
-        if verdict != PASS and message:
-            if "is not recorded" not in message:
-                pairs = [(step, call) for call in run.calls for step in STEP.findall(str(expects[rule.name]))]
-                step, call = next(pair for pair in pairs if fits(*pair, True) and not fits(*pair, False))
-                message += f" ({lacking(step, call)} of {call.tool} in call {call.id})"
-            verdict = UNKNOWN
-    return verdict, evidence, message
+def settled(check: Check, rule: Rule, expects: dict[str, Any], run: Run) -> Check:
+    """A check as it is if it passes also with what facts leave open read against the case, else unknown."""
+    if check[0] != PASS:
+        return check
+    verdict, evidence, message = rule.judge(expects, run, False)
+    if verdict == PASS or not message:
+        return verdict, evidence, message
+    if "is not recorded" not in message:
+        pairs = [(step, call) for call in run.calls for step in STEP.findall(str(expects[rule.name]))]
+        step, call = next(pair for pair in pairs if fits(*pair, True) and not fits(*pair, False))
+        message += f" ({lacking(step, call)} of {call.tool} in call {call.id})"
+    return UNKNOWN, evidence, message
 
 
 def judge_case(case: Case, run: Run) -> list[tuple[str, Check]]:
     """The check of every rule in force, in the order of the table; without a trace only the first has a verdict."""
     expects, set_here = case.expects, policies(case)
-    with_facts = "+" in "".join([*expects["sequence"], *expects["allowed_tools"], str(set_here or "")])
     rules = [rule for rule in RULES if rule.always or rule.name in set_here]
-    checks = [(rule.name, judge(rule, expects, run, with_facts)) for rule in rules]
+    checks = [(rule.name, rule.judge(expects, run, True)) for rule in rules]
+    if "+" in "".join(expects["sequence"]) + "".join(expects["allowed_tools"]) or (set_here and "+" in str(set_here)):
+        checks = [(rule.name, settled(check, rule, expects, run)) for rule, (_, check) in zip(rules, checks)]
     return checks if run.recorded else unchecked(checks)
 
 
@@ -1366,10 +1368,15 @@ def json_bytes(value: Any) -> bytes:
         nonlocal gap
         keyed = type(value) is dict
         between, inner = ("{" if keyed else "[") + indent + "  ", indent + "  "
+        if name in ONE_LINE_ENTRIES and not keyed:
+            lines.extend(value)
+            before.extend([gap + between, *["," + inner] * (len(value) - 1)])
+            gap = f"{indent}]"
+            return
         for key, member in value.items() if keyed else enumerate(value):
             gap += f"{between}{encode_key(key)}: " if keyed else between
             between = "," + inner
-            if type(member) in CONTAINERS and name not in ONE_LINE_ENTRIES and key not in ONE_LINE and opens(member):
+            if type(member) in CONTAINERS and key not in ONE_LINE and opens(member):
                 open_up(member, key, inner)
             else:
                 lines.append(member)
@@ -2195,6 +2202,250 @@ def html_page(report: dict[str, Any], _: int) -> bytes:
 
 OUTPUTS["--html"] = ReportOutput("HTML page", "also write a page to look at", html_page)
 
+# ---- recorder: an agent's own calls -> observed traces, without content ---------------------------
+
+
+def given_name(what: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{what} must be a str")
+    if not IDENTIFIER.fullmatch(value):
+        raise ValueError(f"{what} must be {IDENTIFIER_FORM}")
+    return value
+
+
+def overlaps(calls: list[RecordedCall]) -> Iterator[tuple[RecordedCall, RecordedCall]]:
+    """The pairs of calls of which the second began before the first had ended, and not inside it."""
+    for place, call in enumerate(calls, start=1):
+        for other in calls[place : call._begun]:
+            # As in imports, a call that never ended overlaps nothing: it is pending, which no case lets pass.
+            if other._begun and call not in other._around:
+                yield call, other
+
+
+class RecordedRun:
+    """One run: the calls made in the context of its block, in the order of their start."""
+
+    def __init__(self, recorder: Recorder, id: str, case: str | None) -> None:
+        self._recorder, self._id, self._open = recorder, id, False
+        self._named = {"id": id} if case is None else {"id": id, "case": case}
+        self._calls: list[RecordedCall] = []
+
+    def __enter__(self) -> None:
+        with self._recorder._lock:
+            self._recorder._refuse_run(self._id)
+            self._recorder._runs[self._id] = self
+            self._open = True
+        self._token = self._recorder._here.set((self, ()))
+
+    def __exit__(self, *_: object) -> None:
+        self._open = False
+        self._recorder._leave(self._token)
+
+
+class RecordedCall:
+    """One call of a tool, made by the block that it is entered for; what is said of it may follow after that."""
+
+    def __init__(self, recorder: Recorder, tool: str) -> None:
+        self._recorder = recorder
+        self._call = Call(id="", tool=tool, status=SUCCEEDED, cost_usd=None, duration_ms=None, facts=None)
+        self._run: RecordedRun | None = None
+        self._around: tuple[RecordedCall, ...] = ()
+        self._ended, self._begun = PENDING, 0  # how it ended, and how many calls of its run had begun by then
+
+    def __enter__(self) -> RecordedCall:
+        with self._recorder._lock:
+            if self._run:
+                raise RuntimeError("a call is entered once: each `with` needs a `recorder.call(...)` of its own")
+            self._run, self._around = self._recorder._place()
+            if self._run:
+                self._run._calls.append(self)
+                self._call.id = f"call-{len(self._run._calls):02}"
+                self._token = self._recorder._here.set((self._run, (*self._around, self)))
+            self._began = self._recorder._clock()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        milliseconds = -(-(self._recorder._clock() - self._began) // 10**6)
+        if milliseconds <= BOUNDS["duration_ms"].value:
+            self._call.duration_ms = milliseconds
+        self._ended = SUCCEEDED if kind is None else FAILED if issubclass(kind, Exception) else PENDING
+        if self._run:
+            self._begun = len(self._run._calls)
+            self._recorder._leave(self._token)
+
+    def failed(self) -> None:
+        """The tool reported failure in its answer."""
+        self._recorder._refuse_end()
+        self._call.status = FAILED
+
+    def pending(self) -> None:
+        """The call waits, for an approval say, also when the tool then says so by an exception."""
+        self._recorder._refuse_end()
+        self._call.status = PENDING
+
+    def cost(self, usd: str | Decimal | int) -> None:
+        """Add US dollars to what the call cost."""
+        if isinstance(usd, bool) or not isinstance(usd, (str, Decimal, int)):
+            raise TypeError("a cost must be a str, a Decimal or an int; a float is not exact")
+        with self._recorder._lock:
+            self._recorder._refuse_end()
+            with contextlib.suppress(DecimalException):  # more digits than any money
+                text = usd if isinstance(usd, str) else plain_money(EXACT.create_decimal(usd))
+                total = plain_money(EXACT.add(Decimal(self._call.cost_usd or 0), Decimal(text)))
+                if MONEY.fullmatch(text) and MONEY.fullmatch(total):
+                    self._call.cost_usd = total
+                    return
+        raise ValueError(f"a cost, and what it adds up to, must be {MONEY_FORM}; round a finer one up")
+
+    def fact(self, name: str, value: bool) -> None:
+        """Record that something is true or false of the call; given twice, the later holds."""
+        with self._recorder._lock:
+            self._recorder._refuse_end()
+            if not isinstance(value, bool):
+                raise TypeError("a fact must be True or False; leave out what is not known")
+            facts = {**(self._call.facts or {}), given_name("the name of a fact", name): value}
+            if len(facts) > BOUNDS["facts"].value:
+                raise ValueError(f"a call may have at most {BOUNDS['facts']}")
+            self._call.facts = facts
+
+
+class Recorder:
+    """Writes the calls of an agent's runs when its block ends; it keeps no argument, result or exception."""
+
+    def __init__(self, path: str | os.PathLike[str], overlap: str = "refuse") -> None:
+        import contextvars
+        import threading
+        import time
+
+        if overlap not in ("refuse", "start-order"):
+            raise ValueError('overlap must be "refuse" or "start-order"')
+        self._path = os.path.abspath(os.fsdecode(path))  # an agent may change the working directory
+        self._overlap, self._process, self._closed = overlap, os.getpid(), False
+        self._clock = time.monotonic_ns
+        self._lock = threading.RLock()  # a signal may come while it is held, and its handler record
+        self._here: contextvars.ContextVar[Any] = contextvars.ContextVar("recorded", default=(None, ()))
+        self._runs: dict[str, RecordedRun] = {}
+
+    def __enter__(self) -> Recorder:
+        self._refuse_end()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def run(self, id: str, case: str | None = None) -> RecordedRun:
+        """A run of the case of this id, or of another: `with recorder.run("request-01"):`."""
+        self._refuse_run(id)
+        return RecordedRun(self, id, None if case is None else given_name("the case of a run", case))
+
+    def call(self, tool: str) -> RecordedCall:
+        """A call in the run of this context: `with recorder.call("lookup_order") as call:`."""
+        self._place()
+        return RecordedCall(self, given_name("the name of a tool", tool))
+
+    def tool(self, function: Any = None, name: str | None = None) -> Any:
+        """The function, sync or async, with every call of it recorded; a decorator, with and without arguments."""
+        import inspect
+
+        self._refuse_end()
+        if function is None:
+            return functools.partial(self.tool, name=name)
+        if isinstance(function, (classmethod, staticmethod)):
+            return type(function)(self.tool(function.__func__, name))
+        if not callable(function):
+            raise TypeError("tool takes a function; its name is given as name=...")
+        inner = function
+        while isinstance(inner, functools.partial):  # it has no name of its own
+            inner = inner.func
+        body = inner if inspect.isroutine(inner) else type(inner).__call__
+        if inspect.isgeneratorfunction(body) or inspect.isasyncgenfunction(body):
+            raise TypeError("a generator runs where it is used: put `with recorder.call(...)` around that")
+        named = getattr(inner, "__name__", None) if name is None else name
+        tool = given_name("the name of a tool (name=..., else __name__)", named)
+
+        def recorded(*args: Any, **kwargs: Any) -> Any:
+            with self.call(tool) as call:
+                result = function(*args, **kwargs)
+                if inspect.isawaitable(result):
+                    call.pending()  # it is handed on, and nobody knows how it ends
+                return result
+
+        async def recorded_async(*args: Any, **kwargs: Any) -> Any:
+            with self.call(tool):
+                return await function(*args, **kwargs)
+
+        wrapper: Any = recorded_async if inspect.iscoroutinefunction(body) else recorded
+        functools.update_wrapper(wrapper, inner if hasattr(inner, "__name__") else body)
+        wrapper.__wrapped__ = function  # whose signature it has
+        return wrapper
+
+    def close(self) -> None:
+        """Write the file, once: whole, or not at all when it cannot be, or may not hold what was recorded."""
+        with self._lock:
+            if self._closed or self._process != os.getpid():
+                return
+            self._closed = True
+            data = self._document()
+            try:
+                with contextlib.ExitStack() as cleanup:
+                    _, put_in_place = stage(Output("", "", self._path, lambda _: data), cleanup)
+                    put_in_place(False)  # unlike a command's last output it settles no exit status
+            except OSError as error:
+                raise OSError(error.errno, f"the traces cannot be written: {reason(error)}", self._path) from error
+
+    def _document(self) -> bytes:
+        """The bytes of the file, as the reader of observed traces accepts them."""
+        entries = []
+        problems: list[str] = []
+        name = quoted_word(os.path.basename(self._path))
+        for index, run in enumerate(self._runs.values()):
+            for call in run._calls:  # of what was said of it and how it ended, what proves less holds
+                call._call.status = max(call._call.status, call._ended, key=STATUSES.index)
+            entries.append({**run._named, "calls": [report_call(call._call) for call in run._calls]})
+            for call, other in overlaps(run._calls) if self._overlap == "refuse" else ():
+                ran = f"{other._call.id} began before {call._call.id} had ended, and not inside it"
+                accepted = 'overlap="start-order" accepts calls that run in parallel, in the order of their start'
+                problems.append(f"{name}: $[{index}].calls: {ran}; {accepted}")
+                break
+        data = json_bytes(entries)
+        accept(problems, name, lambda: within(data, BOUNDS["size"]), read_observed)
+        if problems:
+            raise InputError(problems)
+        return data
+
+    def _place(self) -> tuple[RecordedRun | None, tuple[RecordedCall, ...]]:
+        """The run of this context and its calls around this place; none where no run is open anywhere."""
+        with self._lock:
+            self._refuse_end()
+            run, around = self._here.get()
+            if run and run._open:
+                return run, around
+            if not any(other._open for other in self._runs.values()):
+                return None, ()
+        raise RuntimeError(
+            "this call is in no open run, and would be lost: a thread inherits the run of its starter through "
+            "contextvars.copy_context().run, and a run must wait in its block for all that it starts"
+        )
+
+    def _refuse_run(self, id: str) -> None:
+        self._refuse_end()
+        run, _ = self._here.get()
+        if run and run._open:
+            raise RuntimeError("a run is open in this context: runs do not nest")
+        if given_name("the id of a run", id) in self._runs:
+            raise ValueError("the id of a run must be unique, but an earlier run has the same")
+
+    def _refuse_end(self) -> None:
+        if self._closed or self._process != os.getpid():
+            raise RuntimeError("nothing more can be recorded: the recorder is closed, or belongs to another process")
+
+    def _leave(self, token: Any) -> None:
+        with contextlib.suppress(ValueError):  # a block may end in another context than it began in
+            self._here.reset(token)
+
+
+__all__.append("Recorder")
+
 # ---- importers: another tool's trace file -> observed traces without content, or a refusal by its place --
 
 # Per imported file: more than observed traces may have, since most of it is not kept.
@@ -2205,35 +2456,23 @@ IMPORT_NODES = Bound(1_000_000, "JSON values")
 TOO_MANY_NODES = f": holds more than {IMPORT_NODES} (nodes)"
 FOREIGN = "no record of this format"
 KEY_TWICE = "a key stands twice in one object; keys must be unique"
-
-
-class Unfit(Exception):
-    """What is refused: what would be right, and, once that is known, its document's line and the JSON path inside."""
-
-    def __init__(self, text: str, at: tuple[int, str] = (0, "")) -> None:
-        super().__init__(text)
-        self.at = at
-
-
-class KeyTwice(dict):  # type: ignore[type-arg]
-    """An object in which a key stands twice."""
+REPEATED = ("record", "of a span recorded before: counted once")
+UNASKED = ("result", "without its call: passed over")
+METRICS = ("resource", "of metrics or logs: passed over")
 
 
 class Item:
-    """A value of the file that knows its place, so that whatever is wrong with a member is said where it stands.
-
-    `within` is the way from the place to the value, as a message names it: `span_data.`
-    """
+    """A value of the file that knows its place: its document's line, the JSON path there, and what leads on to it."""
 
     def __init__(self, value: Any, at: tuple[int, str], within: str = "") -> None:
         self.value, self.at, self.within = value, at, within
 
-    def unfit(self, text: str) -> Unfit:
-        return Unfit(text, self.at)
+    def unfit(self, text: str) -> Misfit:
+        return Misfit((self.at, text))
 
     def members(self) -> dict[str, Any]:
         if type(self.value) is not dict:
-            raise self.unfit(KEY_TWICE if isinstance(self.value, KeyTwice) else FOREIGN)
+            raise self.unfit(KEY_TWICE if isinstance(self.value, RepeatedKeys) else FOREIGN)
         return self.value
 
     def has(self, key: str) -> bool:
@@ -2247,16 +2486,16 @@ class Item:
         members, found, name = self.members(), None, spellings[0]
         for spelling in spellings:
             value = members.get(spelling)
+            if value is not None and found is not None:
+                raise self.unfit(f"{name} and {spelling} are two spellings of one key; only one may be there")
             if value is not None:
-                if found is not None:
-                    raise self.unfit(f"{name} and {spelling} are two spellings of one key; only one may be there")
                 found, name = value, spelling
         if found is None and not needed:
             return None
         try:
             return reader(found)
-        except Unfit as unfit:
-            raise self.unfit(f"{self.within}{name} {unfit}") from None
+        except Misfit as misfit:
+            raise self.unfit(f"{self.within}{quoted_word(name)} {misfit.args[0][1]}") from None
 
     def text(self, *spellings: str) -> str:
         """The non-empty string that must be there."""
@@ -2266,35 +2505,32 @@ class Item:
         """The object under a key; an empty one where it is missing or null."""
         return Item(self.read(an_object, key) or {}, self.at, f"{self.within}{key}.")
 
-    def objects(self, *keys: str) -> Iterator[Item]:
-        """The entries of the arrays under these keys; a key that is missing or null has none."""
+    def entries(self, *keys: str) -> Iterator[Item]:
+        """The entries of an array, or of the arrays under these keys; a key that is missing or null has none."""
         line, path = self.at
-        for key in keys:
-            for index, entry in enumerate(self.read(an_array, key) or ()):
-                yield Item(entry, (line, f"{path}.{self.within}{key}[{index}]"))
+        arrays = [(f".{self.within}{key}", self.read(an_array, key)) for key in keys] if keys else [("", self.value)]
+        for way, array in arrays:
+            for index, entry in enumerate(array or ()):
+                yield Item(entry, (line, f"{path}{way}[{index}]"))
 
 
 # What reads a value: each gives it, or raises what it must be, and never says what it is.
 
 
-def reader_of(kind: type, words: str) -> Callable[[Any], Any]:
+def reader_of(kind: type, must: str) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
         if isinstance(value, kind):
             return value
-        raise Unfit(f"must be {words}")
+        raise Misfit(("", must))
 
     return read
 
 
-a_string, an_object, an_array = reader_of(str, "a string"), reader_of(dict, "an object"), reader_of(list, "an array")
-
-
-def a_text(value: Any) -> str:
-    if isinstance(value, str) and value and not SURROGATE.search(value):
-        return value
-    raise Unfit("must be a non-empty string without unpaired surrogates")
-
-
+an_object, an_array = reader_of(dict, "must be an object"), reader_of(list, "must be an array")
+a_string, a_boolean = reader_of(str, "must be a string"), reader_of(bool, "must be true or false")
+a_text = text_that(
+    lambda text: text and not SURROGATE.search(text), "must be a non-empty string without unpaired surrogates"
+)
 # Keeps 100 characters exactly; beyond the exponents of Decimal, rounds up to infinity, or to more than nothing.
 ANY_NUMBER = Context(prec=120, rounding="ROUND_CEILING", traps=[])
 
@@ -2303,18 +2539,23 @@ def a_number(value: Any) -> Decimal:
     """A JSON number, exactly. What is not read may be NaN or of any length."""
     if isinstance(value, Number) and len(value.text) <= BOUNDS["number"].value and value.text[-1].isdigit():
         return ANY_NUMBER.create_decimal(value.text)
-    raise Unfit(f"must be a number of at most {BOUNDS['number']}")
+    raise Misfit(("", f"must be a number of at most {BOUNDS['number']}"))
 
 
 def an_integer(value: Any) -> int:
-    """A whole number, or its digits as a string, which is how JSON made from protobuf writes 64 bits."""
-    if isinstance(value, str) and re.fullmatch("-?[0-9]{1,20}", value):
-        return int(value)
-    with contextlib.suppress(Unfit):
-        a_number(value)
-        if (number := exact_whole(value)) is not None:
-            return number
-    raise Unfit("must be a whole number, as a number or a string of digits")
+    """A whole number of 64 bits, or its digits as a string, which is how JSON made from protobuf writes it."""
+    digits = isinstance(value, str) and re.fullmatch("[0-9]{1,20}", value)
+    number = int(value) if digits else exact_whole(value)
+    if number is None or not 0 <= number < 2**64:
+        raise Misfit(("", "must be a whole number of at most 64 bits, as a number or a string of digits"))
+    return number
+
+
+def a_case(value: Any) -> str:
+    """What names a case."""
+    with contextlib.suppress(Misfit):
+        return str(a_text(value) if isinstance(value, str) else an_integer(value))
+    raise Misfit(("", "must be a non-empty string or a whole number"))
 
 
 def milliseconds(value: Any) -> Any:
@@ -2325,7 +2566,7 @@ def milliseconds(value: Any) -> Any:
     _, digits, exponent = number.as_tuple()
     # Beyond these an exact number is of no clock, and could be made to fill the memory.
     if not isinstance(exponent, int) or exponent < -100 or exponent + len(digits) > 30:
-        raise Unfit("must be a point in time in milliseconds")
+        raise Misfit(("", "must be a point in time in milliseconds"))
     return Fraction(number) * 1_000_000
 
 
@@ -2335,47 +2576,24 @@ def a_duration(value: Any) -> int:
     return -1 if number < 0 else int(min(number, beyond).to_integral_value("ROUND_CEILING", ANY_NUMBER))
 
 
-ISO_TIME = (
-    r"([0-9]{4})-([0-9]{2})-([0-9]{2})[T ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,9}))?"
-    r"(?:Z|([+-])([01][0-9]|2[0-3])(?::?([0-5][0-9]))?)?"
-)
+ISO_TIME = r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(?:Z|([+-]\d\d)(?::?([0-5]\d))?)?"
 
 
 def iso_time(value: Any) -> int:
     """An ISO 8601 time -> nanoseconds since 1970, exactly; without an offset it is UTC."""
     import datetime
 
-    parts = re.fullmatch(ISO_TIME, value) if isinstance(value, str) else None
-    with contextlib.suppress(ValueError):  # there is no such day or hour
+    parts = re.fullmatch(ISO_TIME, value, re.ASCII) if isinstance(value, str) else None
+    with contextlib.suppress(ValueError):  # there is no such day, hour or offset
         if parts:
-            passed = datetime.datetime(*map(int, parts.groups()[:6])) - datetime.datetime(1970, 1, 1)  # type: ignore[arg-type]
-            offset = int(parts[9] or 0) * 3600 + int(parts[10] or 0) * 60
-            seconds = passed.days * 86_400 + passed.seconds - (-offset if parts[8] == "-" else offset)
-            return seconds * 10**9 + int((parts[7] or "").ljust(9, "0"))
-    raise Unfit("must be an ISO 8601 time such as 2026-01-05T10:00:00.250Z")
-
-
-def unix_nano(value: Any) -> int:
-    """Nanoseconds since 1970."""
-    number = an_integer(value)
-    if not 0 <= number < 2**64:
-        raise Unfit("must be a whole number of nanoseconds since 1970")
-    return number
-
-
-def a_case(value: Any) -> str:
-    """What names a case: a string, or a whole number as text."""
-    with contextlib.suppress(Unfit):
-        if isinstance(value, str) or an_integer(value) >= 0:
-            return a_text(value if isinstance(value, str) else str(an_integer(value)))
-    raise Unfit("must be a non-empty string or a whole number")
+            time = datetime.datetime.fromisoformat(f"{parts[1]}{parts[3] or '+00'}:{parts[4] or '00'}")
+            passed = time - datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+            return (passed.days * 86_400 + passed.seconds) * 10**9 + int((parts[2] or "").ljust(9, "0"))
+    raise Misfit(("", "must be an ISO 8601 time such as 2026-01-05T10:00:00.250Z"))
 
 
 class Record(SimpleNamespace):
-    """What every format gives: one span, call or not. The defaults are what a format leaves open.
-
-    Times are nanoseconds. Of content it holds at most whether it was there.
-    """
+    """What every format gives: one span, call or not, times in nanoseconds. The defaults are what it leaves open."""
 
     at: tuple[int, str]
     span: Any  # its id, or its place in the trace, from 1, where it has none
@@ -2383,15 +2601,21 @@ class Record(SimpleNamespace):
     tool: str | None = None  # None for a span that is no call
     start: Any = None
     end: Any = None
+    asked: int | None = None  # where its request and its answer stand in the file: for what has no times
+    answered: int | None = None
     failed: bool = False
     ended: bool = False
-    output: bool = False
+    args: Any = None
+    output: Any = None
+    sure: bool = False  # an end without an error is a success, output or not
     waits: bool = False  # for an approval: pending, whatever else is recorded
+    asks: bool = False  # its output only asked for an approval: pending unless it failed
     agentic: bool = True  # whether it is any evidence of an agent
-    call_id: str | None = None  # a direct child of the same tool and call id is the same call
+    marks: tuple[Any, ...] = ()  # a direct child that shares one is the same call,
+    served: bool = False  # and, anywhere inside a call, what carries or serves one of the same tool
     measured_ms: int | None = None  # stands in where a start or an end is missing
     cost: Decimal | None = None
-    merged: bool = False  # from two records, its start and its end
+    merged: bool = False  # from two records
 
 
 class Gathered:
@@ -2401,76 +2625,96 @@ class Gathered:
         self.at = at
         self.records: list[Record] = []
         self.spans: dict[Any, int] = {}  # span -> its index in `records`
+        self.answers: dict[Any, dict[str, Any]] = {}  # span -> what a record of its own says of its end
         self.given: dict[str, str] = {}  # fields that must agree within the trace; --case-id picks one
 
 
 class Found:
-    """What a file holds: its traces in order of their first records, what is refused, and how often what occurred.
+    """What a file holds: its traces in order of their first records, what is refused, and what notes will say.
 
     As a context it collects what is refused inside, so that one bad record hides no other.
     """
 
-    def __init__(self, field: str = "trace") -> None:
-        self.field = field  # the one that names the case
+    def __init__(self, options: dict[str, str]) -> None:
+        self.options = options
+        self.field = options.get("--case-id", "trace")  # the one that names the case
         self.traces: dict[str, Gathered] = {}
         self.words: set[bytes] = set()  # of records and whole traces, to know those that are repeated word for word
-        self.problems: list[Unfit] = []
-        self.counts: dict[Any, int] = {}
+        self.problems: list[tuple[tuple[int, str], str]] = []
+        self.noted: dict[tuple[str, str], int] = {}
+        self.names: dict[str, dict[str, str]] = {}
         self.known = False  # whether there was any record of the format
+        self.refused = self.talks = self.records = self.spare = 0  # spare: records beyond one of a call
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, _: Any, error: BaseException | None, trace: Any) -> bool:
-        if not isinstance(error, Unfit):
-            return False
-        self.known = self.known or str(error) != FOREIGN
-        self.tally("refused")  # a file may hold a million; those beyond the bound are only counted
-        if len(self.problems) < BOUNDS["problems"].value:
-            self.problems.append(error)
-        return True
+        if isinstance(error, Misfit):
+            self.known = self.known or error.args[0][1] != FOREIGN
+            self.refused += 1
+            if self.refused <= BOUNDS["problems"].value:  # a file may hold a million
+                self.problems.append(error.args[0])
+        return isinstance(error, Misfit)
 
-    def tally(self, what: Any, number: int = 1) -> None:
+    def note(self, noun: str, text: str, number: int = 1) -> None:
         if number:
-            self.counts[what] = self.counts.get(what, 0) + number
+            self.noted[noun, text] = self.noted.get((noun, text), 0) + number
 
-    def asked(self, item: Item, fields: dict[str, str], metadata: str | None = None) -> dict[str, str]:
-        """The field that --case-id names, where the item gives it; no other is looked at.
+    def clean(self, text: str, what: str, at: tuple[int, str]) -> str:
+        """A name with the characters that may be written; `names` holds what each clean name of a kind was before."""
+        cleaned, taken = re.sub("[^A-Za-z0-9.:_-]", "_", text), self.names.setdefault(what, {})
+        if not IDENTIFIER.fullmatch(cleaned):
+            raise Misfit((at, f"the {what} must have 1 to 128 characters"))
+        if cleaned not in taken:
+            self.note("name", "with characters replaced by _ (of tools, cases and calls)", cleaned != text)
+        if taken.setdefault(cleaned, text) != text:
+            advice = "when all but A-Z a-z 0-9 . : _ - becomes _; they must differ in those"
+            raise Misfit((at, f"the {what} becomes the same as another {advice}"))
+        return cleaned
 
-        `fields` holds their keys; the key `metadata` leads to what metadata.KEY means, an empty one to the item.
-        """
-        key = fields.get(self.field)
-        if metadata is not None and self.field.startswith("metadata."):
-            item, key = (item.inner(metadata) if metadata else item), self.field[9:]
-        value = item.get(key) if key else None
-        try:
-            return {} if value is None else {self.field: a_case(value)}
-        except Unfit as unfit:
-            raise item.unfit(f"what --case-id {printable(self.field)} names {unfit}") from None
+    def keep(self, tool: str | None, part: str, value: Any) -> Any:
+        """The one way by which args and outputs come in: asked if they are there, and nothing is kept but that."""
+        return None if value is None else True
+
+    def more(self, case: str, calls: list[Call], records: list[Record]) -> None:
+        """What else there is to say of the calls of a trace, once they are in order."""
+
+    def last_notes(self) -> list[str]:
+        return []
+
+    def asked(self, item: Item, **keys: str) -> dict[str, str]:
+        """The field that --case-id names, by its key, where it is given; a KEY is looked up in `metadata` or here."""
+        field, _, key = self.field.partition(".")
+        if field not in keys:
+            return {}
+        item = item.inner(keys[field]) if key and keys[field] else item
+        value = item.read(a_case, key or keys[field])
+        return {} if value is None else {self.field: value}
 
     def trace(self, item: Item, id: str, given: dict[str, str], whole: bool = False) -> Gathered | None:
         """The trace that an item is of, or is as a whole; None for one that was there before, word for word."""
-        self.known, known = True, self.traces.get(id)
-        trace = known or self.traces.setdefault(id, Gathered(item.at))
-        word = fingerprint(item.value)
+        self.known, known, word = True, id in self.traces, fingerprint([id, item.value])
         if word in self.words:
-            self.tally(REPEATED_TRACE if whole else REPEATED)
+            self.note(*(("trace", "recorded before, word for word: counted once") if whole else REPEATED))
+            self.spare += not whole
             return None
         if whole and known:
             raise item.unfit("a different trace with the same id was recorded before")
         self.words.add(word)
+        trace = self.traces[id] if known else self.traces.setdefault(id, Gathered(item.at))
         for field, value in given.items():
             if trace.given.setdefault(field, value) != value:
-                raise item.unfit(
-                    f"gives another {printable(field)} than an earlier record of its trace; they must agree"
-                )
+                raise item.unfit(f"gives another {quoted_word(field)} than a record of its trace before")
         return trace
 
     def span(self, trace: Gathered | None, item: Item, **fields: Any) -> None:
         """A span of a trace, recorded as a whole or by two records, its start and its end, in either order."""
-        self.tally("records")
+        self.records += 1
         if trace is None:
             return
+        for part in ("args", "output") if fields.get("tool") else ():
+            fields[part] = self.keep(fields["tool"], part, fields.get(part))
         record = Record(at=item.at, **{name: value for name, value in fields.items() if value is not None})
         index = trace.spans.setdefault(record.span, len(trace.records))
         if index == len(trace.records):
@@ -2479,87 +2723,102 @@ class Found:
         first = trace.records[index]
         same = (first.parent, first.tool, first.start) == (record.parent, record.tool, record.start)
         if not same or (first.end is None) == (record.end is None) or first.merged:
-            what = "only a record word for word the same, or the end of a span, may follow"
-            raise item.unfit(f"repeats a span id of its trace; {what}")
-        self.tally(REPEATED)
+            raise item.unfit("repeats a span id of its trace, and is neither the same word for word nor the span's end")
+        self.spare += 1
+        self.note(*REPEATED)
         trace.records[index] = merge(record if first.end is None else first, first, record)
+
+    def answer(self, trace: Gathered, span: Any, output: Any, **fields: Any) -> None:
+        """What ends a call, wherever the call itself stands; the first one counts."""
+        tool = trace.records[trace.spans[span]].tool if span in trace.spans else None
+        if span not in trace.answers:
+            trace.answers[span] = {**fields, "ended": True, "output": self.keep(tool, "output", output)}
 
 
 def merge(kept: Record, first: Record, other: Record) -> Record:
-    """Two records of one call, at the place of the first: failed, waiting, with an output or agentic if either is."""
-    either = {name: getattr(first, name) or getattr(other, name) for name in ("failed", "output", "waits", "agentic")}
-    return Record(**{**vars(kept), **either, "at": first.at, "merged": True})
+    """Two records of one call, at the place of the first. What either of them establishes stays."""
+    fields = {**vars(kept), "at": first.at, "merged": True}
+    for name in ("failed", "waits", "asks", "agentic"):
+        fields[name] = getattr(first, name) or getattr(other, name)
+    for name in ("args", "output"):
+        values = [getattr(record, name) for record in (kept, first, other)]
+        fields[name] = next((value for value in values if value is not None), None)
+    return Record(**fields)
 
 
 def fingerprint(value: Any) -> bytes:
     """The same for values that are equal as JSON, whatever the order of their keys; numbers as written."""
     import hashlib
 
-    # NaN, which is always kept as text, sets a number apart from an array of its text.
-    canonical = json.dumps(
-        value, sort_keys=True, check_circular=False, default=lambda number: [float("nan"), number.text]
-    )
+    nan = float("nan")  # is always kept as text, and so sets a number apart from an array of its text
+    canonical = json.dumps(value, sort_keys=True, check_circular=False, default=lambda number: [nan, number.text])
     return hashlib.sha256(canonical.encode("ascii")).digest()[:16]
 
 
-# The readers: each adds what an item of its format holds, and raises Unfit for one that is none of it.
+# The readers: each adds what an item of its format holds, and refuses one that is none of it.
 
 
 def read_openai_agents(item: Item, found: Found) -> None:
-    batch = isinstance(item.get("data"), list)
-    for record in item.objects("data") if batch else [item]:
+    for record in item.entries("data") if isinstance(item.get("data"), list) else [item]:
         with found:
             kind = record.get("object")
             if kind == "trace":
-                given = found.asked(record, {"workflow": "workflow_name", "group": "group_id"}, "metadata")
-                found.tally("records")
+                given = found.asked(record, workflow="workflow_name", group="group_id", metadata="metadata")
                 found.trace(record, record.text("id"), given)
-            elif kind == "trace.span":
-                data, end = record.inner("span_data"), record.read(iso_time, "ended_at")
-                tool = data.text("name") if data.text("type") == "function" else None
-                found.span(
-                    found.trace(record, record.text("trace_id"), {}),
-                    record,
-                    span=record.text("id"),
-                    parent=record.read(a_text, "parent_id"),
-                    tool=tool,
-                    start=record.read(iso_time, "started_at"),
-                    end=end,
-                    failed=record.get("error") is not None,
-                    ended=end is not None,
-                    output=data.get("output") is not None,
-                )
-            else:
+                found.records += 1
+                continue
+            if kind != "trace.span":
                 raise record.unfit(FOREIGN)
+            data, end = record.inner("span_data"), record.read(iso_time, "ended_at")
+            tool = data.text("name") if data.text("type") == "function" else None
+            output = data.get("output")
+            # Its versions 0.10 to 0.22 write this for a call that waits for an approval: nothing ran.
+            asks = (
+                isinstance(output, str) and output.startswith("FunctionToolResult(") and "ToolApprovalItem(" in output
+            )
+            found.span(
+                found.trace(record, record.text("trace_id"), {}),
+                record,
+                span=record.text("id"),
+                parent=record.read(a_text, "parent_id"),
+                tool=tool,
+                start=record.read(iso_time, "started_at"),
+                end=end,
+                failed=record.get("error") is not None,
+                ended=end is not None,
+                args=data.get("input"),
+                output=None if asks else output,
+                asks=asks,
+            )
 
 
 GENERIC_KEYS = ("trace_id", "span_id", "type")
-GENERIC_CALLS = ("tool", "function")
-GENERIC_TYPES = (*GENERIC_CALLS, "agent", "generation", "guardrail", "handoff", "custom")
+GENERIC_TYPES = ("tool", "function", "agent", "generation", "guardrail", "handoff", "custom")
 
 
 def read_generic_jsonl(item: Item, found: Found) -> None:
-    missing = [key for key in GENERIC_KEYS if not item.has(key)]
+    missing, kind = [key for key in GENERIC_KEYS if not item.has(key)], item.get("type")
     if missing:
         text = f"a span must have {listing(GENERIC_KEYS)}; it has no {missing[0]}"
         raise item.unfit(text if len(missing) == 1 else FOREIGN)
-    if item.get("type") not in GENERIC_TYPES:
+    if kind not in GENERIC_TYPES:
         raise item.unfit(f"type must be one of {', '.join(GENERIC_TYPES)}")
-    trace, end, output = item.text("trace_id"), item.read(iso_time, "ended_at"), item.get("output") is not None
-    named = {"workflow": item.read(a_case, "workflow_name"), "group": item.read(a_case, "group_id")}
-    given = {field: value for field, value in named.items() if value is not None}
-    if trace not in found.traces:  # later records need not repeat it
-        given.update(found.asked(item, {}, "trace_metadata"))
+    trace, end, output = item.text("trace_id"), item.read(iso_time, "ended_at"), item.get("output")
+    # Of its metadata the first record of the trace tells; the other two are given by any and must agree.
+    given = found.asked(item, metadata="trace_metadata") if trace not in found.traces else {}
+    for field, key in (("workflow", "workflow_name"), ("group", "group_id")):
+        given.update({field: item.read(a_case, key)} if item.get(key) is not None else {})
     found.span(
         found.trace(item, trace, given),
         item,
         span=item.text("span_id"),
         parent=item.read(a_text, "parent_id"),
-        tool=item.text("name") if item.get("type") in GENERIC_CALLS else None,
+        tool=item.text("name") if kind in ("tool", "function") else None,
         start=item.read(iso_time, "started_at"),
         end=end,
         failed=item.get("error") is not None,
-        ended=end is not None or output,
+        ended=end is not None or output is not None,
+        args=item.get("input"),
         output=output,
     )
 
@@ -2567,7 +2826,7 @@ def read_generic_jsonl(item: Item, found: Found) -> None:
 def read_attest(item: Item, found: Found) -> None:
     if not item.has("steps") or not (item.has("schema_version") or item.has("trace_id")):
         raise item.unfit(FOREIGN)
-    given = found.asked(item, {"agent": "agent_id", "conversation": "conversation_id"})
+    given = found.asked(item, agent="agent_id", conversation="conversation_id")
     trace = found.trace(item, item.text("trace_id"), given, whole=True)
     steps = list(attest_steps(item, iter(range(1, sys.maxsize)), None)) if trace else []
     spans = {span for _, span, _ in steps}
@@ -2578,9 +2837,8 @@ def read_attest(item: Item, found: Found) -> None:
             if step.text("type") != "tool_call":
                 found.span(trace, step, span=span, parent=inside)
                 continue
-            metadata, result = step.inner("metadata"), step.get("result")
+            metadata, result, end = step.inner("metadata"), step.get("result"), step.read(milliseconds, "ended_at_ms")
             soft_error = isinstance(result, dict) and result.get("error") is not None
-            end = step.read(milliseconds, "ended_at_ms")
             found.span(
                 trace,
                 step,
@@ -2591,7 +2849,8 @@ def read_attest(item: Item, found: Found) -> None:
                 end=end,
                 failed=step.get("error") is not None or soft_error,
                 ended=end is not None or result is not None,  # neither: a request, which proves no run
-                output=result is not None,
+                args=step.get("args"),
+                output=result,
                 measured_ms=metadata.read(a_duration, "duration_ms"),
                 cost=metadata.read(a_number, "cost_usd"),
             )
@@ -2602,7 +2861,7 @@ def attest_steps(trace: Item, places: Iterator[int], around: Any) -> Iterator[tu
     if trace.read(a_number, "schema_version", needed=not trace.within) not in (None, 1, 2):
         raise trace.unfit(f"{trace.within}schema_version must be 1 or 2")
     trace.read(an_array, "steps", needed=True)
-    for step in trace.objects("steps"):
+    for step in trace.entries("steps"):
         place, id = next(places), step.read(a_text, "span_id")
         span = place if id is None else id
         yield step, span, around
@@ -2614,11 +2873,17 @@ OTLP_SPANS = ("resourceSpans", "resource_spans", "batches")
 OTLP_OTHERS = ("resourceMetrics", "resource_metrics", "resourceLogs", "resource_logs")
 OTLP_SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans", "instrumentation_library_spans")
 OTLP_STATUS_NAMES = ("STATUS_CODE_UNSET", "STATUS_CODE_OK", "STATUS_CODE_ERROR")
-OTLP_NAMES = ("gen_ai.tool.name", "tool.name", "traceloop.entity.name")
-OTLP_DEFERRED = "pydantic_ai.tool.deferral.name"
-# What tells a call from other spans: of another type, it must not make a call vanish.
-OTLP_KINDS = ("gen_ai.operation.name", "openinference.span.kind", "traceloop.span.kind")
-OTLP_READ = {*OTLP_KINDS, *OTLP_NAMES, "gen_ai.tool.call.id", "gen_ai.conversation.id", "error.type", OTLP_DEFERRED}
+OTLP_AGENTIC = ("gen_ai.", "openinference.", "traceloop.", "ai.", "langsmith.")
+OTLP_NAMES = ("gen_ai.tool.name", "tool.name", "traceloop.entity.name", "ai.toolCall.name", "langsmith.trace.name")
+# What tells a call from other spans: of another type than text, it must not make a call vanish.
+OTLP_KINDS = ("gen_ai.operation.name", "openinference.span.kind", "traceloop.span.kind", "langsmith.span.kind")
+OTLP_METHOD = "mcp.method.name"
+# What makes a span look like a call, by its value where that matters. DSPy and instructor give no tool.name.
+OTLP_LOOKS = {"openinference.span.kind": "TOOL", "gen_ai.tool.name": "", "gen_ai.tool.call.id": ""}
+OTLP_LOOKS.update({"langfuse.observation.type": "tool", "mlflow.spanType": "TOOL", "span.type": "tool"})
+OTLP_DEFERRED, OTLP_CONVERSATION = "pydantic_ai.tool.deferral.name", "gen_ai.conversation.id"
+OTLP_ENDS = ("error.type", "gen_ai.tool.status", "langfuse.observation.level", OTLP_DEFERRED)
+OTLP_READ = {*OTLP_NAMES, *OTLP_KINDS, OTLP_METHOD, *OTLP_LOOKS, *OTLP_ENDS, OTLP_CONVERSATION}
 
 
 def read_otlp(item: Item, found: Found) -> None:
@@ -2626,37 +2891,46 @@ def read_otlp(item: Item, found: Found) -> None:
         item = item.inner("trace")
     if not any(map(item.has, OTLP_SPANS + OTLP_OTHERS)):
         raise item.unfit(FOREIGN)
-    found.tally(PASSED_OVER, sum(1 for _ in item.objects(*OTLP_OTHERS)))
-    for group in item.objects(*OTLP_SPANS):
+    found.note(*METRICS, len(list(item.entries(*OTLP_OTHERS))))
+    for group in item.entries(*OTLP_SPANS):
         with found:
             resource, _ = otlp_attributes(group.inner("resource"), found)
-            for scope in group.objects(*OTLP_SCOPES):
-                for span in scope.objects("spans"):
+            for scope in group.entries(*OTLP_SCOPES):
+                for span in scope.entries("spans"):
                     with found:
                         read_otlp_span(span, resource, found)
 
 
 def read_otlp_span(span: Item, resource: Item, found: Found) -> None:
     own, agentic = otlp_attributes(span, found)
-    tool = otlp_tool(own, span)
-    end = span.read(unix_nano, "endTimeUnixNano", "end_time_unix_nano") or None  # 0: not ended
-    call_id = own.read(a_string, "gen_ai.tool.call.id") if tool else None
+    tool, looks = otlp_tool(own, span, found)
+    end = span.read(an_integer, "endTimeUnixNano", "end_time_unix_nano") or None  # 0: not ended
+    failed = (
+        span.inner("status").read(otlp_status, "code") == 2
+        or own.has("error.type")
+        or own.get("gen_ai.tool.status") == "error"  # Strands before 1.35, on a span whose status is OK
+        or own.get("langfuse.observation.level") == "ERROR"
+    )
+    call_id, entity = own.read(a_string, "gen_ai.tool.call.id") if tool else None, own.get("traceloop.entity.name")
+    marks = [(tool, call_id)] if call_id not in (None, "", "<not specified>") else []  # ADK specifies none for its own
+    marks += [entity] if entity and own.get("traceloop.span.kind") == "tool" else []  # of two of its instrumentations
     # A span's own attribute wins over its resource's.
-    given = found.asked(own, {"conversation": "gen_ai.conversation.id"}, "") or found.asked(resource, {}, "")
+    given = found.asked(own, conversation=OTLP_CONVERSATION, metadata="") or found.asked(resource, metadata="")
     found.span(
         found.trace(span, span.text("traceId", "trace_id"), given),
         span,
         span=span.text("spanId", "span_id"),
         parent=span.read(a_string, "parentSpanId", "parent_span_id") or None,
         tool=tool,
-        start=span.read(unix_nano, "startTimeUnixNano", "start_time_unix_nano"),
+        start=span.read(an_integer, "startTimeUnixNano", "start_time_unix_nano"),
         end=end,
-        failed=span.inner("status").read(otlp_status, "code") == 2 or own.has("error.type"),
+        failed=failed,
         ended=end is not None,
-        output=True,  # whatever is recorded of it: exporters leave content out by default
+        sure=True,  # exporters leave content out by default
         waits=own.has(OTLP_DEFERRED),
-        agentic=agentic or tool is not None,
-        call_id=None if call_id in ("", "<not specified>") else call_id,  # ADK specifies none for its own
+        agentic=agentic or tool is not None or looks,
+        marks=tuple(marks),
+        served=own.get(OTLP_METHOD) == "tools/call",
     )
 
 
@@ -2665,13 +2939,11 @@ def otlp_attributes(holder: Item, found: Found) -> tuple[Item, bool]:
     asked = found.field[9:] if found.field.startswith("metadata.") else None
     values: dict[str, Any] = {}
     agentic = False
-    for entry in holder.objects("attributes"):
+    for entry in holder.entries("attributes"):
         key = entry.read(a_string, "key", needed=True)
-        agentic = agentic or key.startswith(("gen_ai.", "openinference.", "traceloop."))
+        agentic = agentic or key.startswith(OTLP_AGENTIC)
         if key in OTLP_READ or key == asked:
             value = otlp_value(entry.inner("value"))
-            if value is not None and key in OTLP_KINDS:
-                entry.inner("value").text("stringValue", "string_value")
             if key in values and fingerprint(values[key]) != fingerprint(value):
                 raise entry.unfit("an attribute is given twice, with two values")
             values[key] = value
@@ -2686,31 +2958,49 @@ def otlp_value(value: Item) -> Any:
 
 
 def otlp_status(code: Any) -> int:
-    with contextlib.suppress(Unfit):
+    with contextlib.suppress(Misfit):
         number = OTLP_STATUS_NAMES.index(code) if code in OTLP_STATUS_NAMES else an_integer(code)
-        if number in (0, 1, 2) and code not in ("0", "1", "2"):
+        if number <= 2:
             return number
-    raise Unfit(f"must be 0, 1, 2 or one of {', '.join(OTLP_STATUS_NAMES)}")
+    raise Misfit(("", f"must be 0, 1, 2 or one of {', '.join(OTLP_STATUS_NAMES)}"))
 
 
-def otlp_tool(own: Item, span: Item) -> str | None:
-    """The tool of a span that is a call, by any of the conventions; None for every other span."""
+def otlp_tool(own: Item, span: Item, found: Found) -> tuple[str | None, bool]:
+    """The tool of a span that is a call by any of the conventions, and whether it at least looks like one."""
     name = span.read(a_string, "name") or ""
-    named = name[13:] if name.startswith("execute_tool ") else ""
-    operation = own.get("gen_ai.operation.name")
+    if not own.value and " " not in name:
+        return None, False  # plain, as most spans of a service are
+    operation, kind, traceloop, langsmith = [own.read(a_text, key) for key in OTLP_KINDS]
+    # ADK sums up parallel calls in a span of their kind, OpenInference has handoffs of theirs.
+    merged = own.get("gen_ai.tool.name") == "(merged tools)" or name == "execute_tool (merged)"
+    if merged or (kind == "TOOL" and name.startswith("handoff to ")):
+        return None, False
+    named, served = [name[len(verb) :] if name.startswith(verb) else "" for verb in ("execute_tool ", "tools/call ")]
     called = (
         operation == "execute_tool"
-        or (own.get("openinference.span.kind") == "TOOL" and own.has("tool.name"))
-        or own.get("traceloop.span.kind") == "tool"
-        or (operation is None and (named != "" or (name == "running tool" and own.has("gen_ai.tool.name"))))
+        or (own.has("gen_ai.tool.name") and own.has("gen_ai.tool.call.id"))  # Latitude has operations of its own
+        or (kind == "TOOL" and own.has("tool.name"))
+        or "tool" in (traceloop, langsmith)
+        or own.read(a_text, OTLP_METHOD) == "tools/call"
+        or own.has("ai.toolCall.name")
+        or (operation is None and (named or (name == "running tool" and own.has("gen_ai.tool.name"))))
     )
-    tool = next((own.get(key) for key in OTLP_NAMES if own.has(key)), named)
-    # ADK sums up parallel calls in a span of their kind.
-    if not called or tool == "(merged tools)" or name == "execute_tool (merged)":
-        return None
-    with contextlib.suppress(Unfit):
-        return a_text(tool)
-    raise span.unfit(f"a tool call must name its tool in {listing(OTLP_NAMES)} or as execute_tool NAME")
+    # MLflow writes JSON into its strings.
+    looks = [key for key, word in OTLP_LOOKS.items() if own.has(key) and word in ("", str(own.get(key)).strip('"'))]
+    if not called and not looks:
+        return None, False
+    if not called and "--unnamed" not in found.options:
+        ways = "--unnamed skip leaves it out, --unnamed span-name counts it"
+        raise span.unfit(f"looks like a tool call by its {looks[0]}, but is none by what tells one; {ways}")
+    skip = not called and found.options["--unnamed"] == "skip"
+    found.note("span", f"that looked like a tool call: {'left out' if skip else 'counted as one'}", not called)
+    if skip:
+        return None, True
+    names = [own.get(key) for key in OTLP_NAMES if own.has(key)]
+    names += [named or served or (name if langsmith == "tool" or not called else None)]
+    with contextlib.suppress(Misfit):
+        return str(a_text(names[0])), True
+    raise span.unfit(f"a tool call must name its tool, in {listing(OTLP_NAMES)} or as execute_tool NAME")
 
 
 def read_traceix(item: Item, found: Found) -> None:
@@ -2720,11 +3010,11 @@ def read_traceix(item: Item, found: Found) -> None:
     if payload and (item.has("steps") or item.get("trajectories") is None):
         raise item.unfit("trajectories must be an array, in a record without steps of its own")
     found.known = True  # a payload without trajectories is a record all the same
-    for trajectory in item.objects("trajectories") if payload else [item]:
+    for trajectory in item.entries("trajectories") if payload else [item]:
         with found:
             trajectory.read(an_array, "steps", needed=True)
             trace = found.trace(trajectory, trajectory.text("test_name"), {}, whole=True)
-            for number, step in enumerate(trajectory.objects("steps") if trace else (), 1):
+            for number, step in enumerate(trajectory.entries("steps") if trace else (), 1):
                 with found:
                     if not step.has("error"):
                         raise step.unfit("a step must have the key error; a golden snapshot records no outcome")
@@ -2735,21 +3025,156 @@ def read_traceix(item: Item, found: Found) -> None:
                         tool=step.text("tool"),
                         failed=step.get("error") is not None,
                         ended=True,
-                        output=step.get("result") is not None,
+                        args=step.get("args"),
+                        output=step.get("result"),
                         measured_ms=step.read(a_duration, "latency_ms"),
                     )
 
 
-# Each format: its reader, and the fields that may name the case besides `trace`.
-FORMATS: dict[str, tuple[Callable[[Item, Found], None], tuple[str, ...]]] = {
-    "openai-agents": (read_openai_agents, ("workflow", "group", "metadata.KEY")),
-    "generic-jsonl": (read_generic_jsonl, ("workflow", "group", "metadata.KEY")),
-    "attest": (read_attest, ("agent", "conversation")),
-    "otlp": (read_otlp, ("conversation", "metadata.KEY")),
-    "traceix": (read_traceix, ("test",)),
+def read_claude_code(item: Item, found: Found) -> None:
+    kind, spoken, records = item.get("type"), item.get("type") in ("assistant", "user"), found.records
+    session = item.read(a_text, "sessionId") or item.read(a_text, "session_id")
+    if not isinstance(kind, str) or (session is None and (spoken or item.has("trace_id"))):
+        raise item.unfit(FOREIGN)
+    if session is not None:  # unlike a summary
+        known = session in found.traces and found.field in found.traces[session].given  # later lines may differ
+        trace = found.trace(item, session, {} if known else found.asked(item, metadata=""))
+        message, place = item.inner("message") if spoken else Item({}, item.at), len(found.words)
+        for block in message.entries("content") if isinstance(message.get("content"), list) else ():
+            with found:
+                if trace:
+                    read_claude_block(block, item, trace, place, found)
+    found.records += records == found.records
+
+
+def read_claude_block(block: Item, line: Item, trace: Gathered, place: int, found: Found) -> None:
+    """A tool_use or a tool_result; what only ends so is of a tool of the server."""
+    kind, time = f"_{block.text('type')}", line.read(iso_time, "timestamp")
+    agent, caller = line.read(a_text, "agentId"), line.read(a_text, "parent_tool_use_id")
+    if kind.endswith("_tool_use") and line.get("type") == "assistant":
+        id, tool, args = block.text("id"), block.text("name"), block.get("input")
+        parent = caller if caller or not agent else ("agent", agent)
+        if id in trace.spans:  # a resumed session holds copies of the lines before
+            found.note(*REPEATED)
+        else:
+            found.span(trace, block, span=id, parent=parent, tool=tool, start=time, asked=place, sure=True, args=args)
+    if kind.endswith("_tool_result"):
+        id, failed = block.text("tool_use_id"), block.read(a_boolean, "is_error") or False
+        found.answer(trace, id, block.get("content"), end=time, answered=place, failed=failed)
+        own = caller or line.get("isSidechain") is True
+        told = line.inner("toolUseResult").get("agentId") if isinstance(line.get("toolUseResult"), dict) else None
+        started = told if isinstance(told, str) and told != agent else None if own else agent
+        if started and ("agent", started) not in trace.spans:  # the sub-agent, between its calls and this one
+            trace.spans["agent", started] = len(trace.records)
+            trace.records.append(Record(at=block.at, span=("agent", started), parent=id))
+
+
+def read_talks(item: Item, found: Found, read: Callable[[Item], Any]) -> None:
+    """The conversations of a document: a list of messages, an object that holds one, or an array of either.
+
+    `read` gives a message's calls: (item, id, tool, args), and what it answers, if anything: (id, output, failed).
+    """
+    id, given, held = None, {}, []
+    if isinstance(item.value, list):
+        messages = list(item.entries())
+        first = item.value[0] if messages else None
+        if isinstance(first, list) or (isinstance(first, dict) and not first.keys().isdisjoint(TALKS)):
+            for entry in messages:
+                with found:
+                    read_talks(entry, found, read)
+            return
+    else:
+        holder = item.inner("values") if isinstance(item.get("values"), dict) else item  # the state of a thread
+        keys = [key for key in TALKS if holder.has(key)]
+        if not keys:
+            raise item.unfit(FOREIGN)  # a lone message too
+        messages, id, given = list(holder.entries(keys[0])), item.read(a_case, "id"), found.asked(item, metadata="")
+    for message in messages:
+        with found:
+            held.append(read(message))
+    found.talks += len(held) > 0
+    trace = found.trace(item, id or f"conversation-{found.talks}", given, whole=True) if held else None
+    if trace:
+        pair(held, trace, found)
+
+
+TALKS = ("messages", "traj", "values")
+
+
+def pair(messages: list[Any], trace: Gathered, found: Found) -> None:
+    """The order of messages stands in for times, and an answer ends the last open call of its id."""
+    open_calls: dict[Any, list[int]] = {}
+    for place, (calls, answer) in enumerate(messages):
+        found.records += not calls
+        for item, id, tool, args in calls:
+            number = len(trace.records) + 1
+            open_calls.setdefault(id, []).append(number)
+            found.span(trace, item, span=number, tool=tool, asked=place, sure=True, args=args)
+        if answer and open_calls.get(answer[0]):
+            id, output, failed = answer
+            found.answer(trace, open_calls[id].pop(), output, answered=place, failed=failed or False)
+            text = "ended by what does not tell success from failure: counted as succeeded"
+            found.note("call", text, failed is None)
+        elif answer:
+            found.note(*UNASKED)
+
+
+def read_openai_message(message: Item) -> Any:
+    role, legacy, calls = message.get("role"), message.inner("function_call"), []
+    if not isinstance(role, str):
+        raise message.unfit(FOREIGN)
+    for call in message.entries("tool_calls"):
+        key, args = ("function", "arguments") if call.get("custom") is None else ("custom", "input")
+        calls.append((call, call.read(a_text, "id"), call.inner(key).text("name"), call.inner(key).get(args)))
+    if legacy.value:
+        calls.append((message, ("named", legacy.text("name")), legacy.text("name"), legacy.get("arguments")))
+    if calls and role != "assistant":
+        raise message.unfit("only a message of the role assistant may hold tool calls")
+    if role not in ("tool", "function"):
+        return calls, None
+    id = message.read(a_text, "tool_call_id") if role == "tool" else ("named", message.text("name"))
+    return calls, (id, message.get("content"), None)
+
+
+LANGCHAIN_TYPES = ("ai", "human", "system", "tool", "function", "chat", "remove")
+
+
+def read_langchain_message(message: Item) -> Any:
+    """Flat, {"type", "data"} or {"lc", "id", "kwargs"}, where the last name of the id stands for the type."""
+    names, kind = message.get("id"), message.get("type")
+    wrapper = next((key for key in ("kwargs", "data") if isinstance(message.get(key), dict)), None)
+    body = message.inner(wrapper) if wrapper else message
+    if wrapper == "kwargs" and isinstance(names, list) and names:
+        kind = names[-1]
+    kind = kind.replace("Message", "").lower() if isinstance(kind, str) and body.has("content") else ""
+    if kind.endswith("chunk"):
+        raise message.unfit("must be a whole message, not a chunk of one")
+    if kind not in LANGCHAIN_TYPES:
+        raise message.unfit(FOREIGN)
+    entries = body.entries("tool_calls") if kind == "ai" else ()
+    calls = [(call, call.read(a_text, "id"), call.text("name"), call.get("args")) for call in entries]
+    if kind != "tool":
+        return calls, None
+    if body.get("status") not in (None, "success", "error"):
+        raise message.unfit(f"{body.within}status must be success or error")
+    return calls, (body.read(a_text, "tool_call_id"), body.get("content"), body.get("status") == "error")
+
+
+read_openai_chat = functools.partial(read_talks, read=read_openai_message)
+read_langchain = functools.partial(read_talks, read=read_langchain_message)
+Format = functools.partial(SimpleNamespace, arrays=False)  # whether an array is one item, not one in each entry
+# Each format: what reads an item of its files, and the fields that may name a case besides `trace`.
+FORMATS = {
+    "openai-agents": Format(read=read_openai_agents, fields=("workflow", "group", "metadata.KEY")),
+    "generic-jsonl": Format(read=read_generic_jsonl, fields=("workflow", "group", "metadata.KEY")),
+    "attest": Format(read=read_attest, fields=("agent", "conversation")),
+    "otlp": Format(read=read_otlp, fields=("conversation", "metadata.KEY")),
+    "traceix": Format(read=read_traceix, fields=("test",)),
+    "claude-code": Format(read=read_claude_code, fields=("metadata.KEY",)),
+    "openai-chat": Format(read=read_openai_chat, fields=("metadata.KEY",), arrays=True),
+    "langchain": Format(read=read_langchain, fields=("metadata.KEY",), arrays=True),
 }
-# One reads as `trace` what other formats do not have: a name that stays the same from run to run.
-TRACE_FIELDS = ("trace", "test")
+TRACE_FIELDS = ("trace", "test")  # traceix reads as `trace` what others do not have: a name that stays from run to run
 
 
 def import_text(path: str) -> str:
@@ -2765,102 +3190,110 @@ def import_text(path: str) -> str:
     return text
 
 
-BLANKS = re.compile(r"[ \t\r\n]*")
-
-
 def import_documents(text: str) -> Iterator[tuple[Item, bool]]:
-    """Every document of a file, and whether a key stands twice in it; raises a syntax error.
-
-    Nothing is sliced: many documents cost no more than one.
-    """
-    flawed = False
+    """Every document of a file, unsliced, and whether a key stands twice in it; raises a syntax error."""
+    flawed: list[Any] = []
 
     def keep_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        nonlocal flawed
         members = dict(pairs)
-        if len(members) == len(pairs):
-            return members
-        flawed = True
-        return KeyTwice(members)
+        if len(members) != len(pairs):
+            flawed.append(members := RepeatedKeys(members))
+        return members
 
-    decode_one = json.JSONDecoder(
+    decoder = json.JSONDecoder(
         object_pairs_hook=keep_members, parse_int=Number, parse_float=Number, parse_constant=Number
-    ).raw_decode
-    position, line, number = 0, 1, 0
-    while (start := BLANKS.match(text, position).end()) < len(text):  # type: ignore[union-attr]
-        number += 1
-        if number > IMPORT_NODES.value:  # numbers and strings, one after another, which no bracket shows
-            raise Refused(TOO_MANY_NODES)
+    )
+    blanks = re.compile(r"[ \t\r\n]*")
+    position, line = 0, 1
+    while (start := blanks.match(text, position).end()) < len(text):  # type: ignore[union-attr]
         line += text.count("\n", position, start)
-        value, position = decode_one(text, start)
-        yield Item(value, (line, "$")), flawed
-        flawed, line = False, line + text.count("\n", start, position)
+        value, position = decoder.raw_decode(text, start)
+        yield Item(value, (line, "$")), bool(flawed)
+        flawed.clear()
+        line += text.count("\n", start, position)
 
 
-def read_document(item: Item, name: str, found: Found, flawed: bool = False) -> None:
-    """The records of a document, be it an array of them."""
-    refused = found.counts.get("refused")
-    listed = isinstance(item.value, list)
-    for entry in [Item(entry, (item.at[0], f"$[{i}]")) for i, entry in enumerate(item.value)] if listed else [item]:
+def read_document(item: Item, name: str, found: Found) -> None:
+    listed = isinstance(item.value, list) and not FORMATS[name].arrays
+    for entry in item.entries() if listed else [item]:
         with found:
-            entry.members()
-            FORMATS[name][0](entry, found)
-    with found:
-        if flawed and refused == found.counts.get("refused"):  # it stands where no reader looks
-            raise item.unfit(KEY_TWICE)
+            FORMATS[name].read(entry, found)
+
+
+EXPORT = "; export OTLP JSON instead, the README tells how"
+# What else people try, by keys of its first entry.
+LOOKS = {
+    "it holds observed traces already, which need no import": [{"id", "calls"}],
+    "its messages stand one by one; each conversation must be a list": [{"role", "content"}, {"type", "content"}],
+    f"it looks like JSON of Jaeger{EXPORT}": [{"traceID", "spans"}],
+    f"it looks like an export of Langfuse{EXPORT}": [{"observations"}, {"traceId", "startTime"}],
+    f"it looks like an export of Phoenix{EXPORT}": [{"context", "span_kind"}, {"context.span_id"}],
+    f"it looks like the output of a console exporter{EXPORT}": [{"context", "kind"}],
+}
+
+
+def resemblance(item: Item) -> str:
+    """What a document of none of the named format looks like, be it a flawed one."""
+    for other in FORMATS:
+        elsewhere = Found({})
+        read_document(item, other, elsewhere)
+        if elsewhere.known:
+            return f"it looks like {other}"
+    value = item.value.get("data", item.value) if isinstance(item.value, dict) else item.value
+    first = value[0] if isinstance(value, list) and value else value
+    keys = set(first) if isinstance(first, dict) else set()
+    return next((words for words, looks in LOOKS.items() if any(look <= keys for look in looks)), "")
 
 
 def gather(text: str, name: str, found: Found) -> None:
     """Find all records of a file; raises Refused for a file of another format."""
-    looks_like = ""
-    for number, (item, flawed) in enumerate(import_documents(text)):
-        read_document(item, name, found, flawed)
-        # The first 10,000 documents tell; the rest are hardly of yet another format.
-        for other in FORMATS if not (found.known or looks_like or number >= 10_000) else ():
-            elsewhere = Found()
-            read_document(item, other, elsewhere)
-            looks_like = looks_like or (other if elsewhere.known else "")
+    advice, number = "", 0
+    for number, (item, flawed) in enumerate(import_documents(text), 1):
+        if number > IMPORT_NODES.value:  # numbers and strings, one after another, which no bracket shows
+            raise Refused(TOO_MANY_NODES)
+        refused = found.refused
+        read_document(item, name, found)
+        with found:
+            if flawed and refused == found.refused:  # it stands where no reader looks
+                raise item.unfit(KEY_TWICE)
+        if not (found.known or advice or number > 10_000):  # by then a file has shown what it is
+            advice = resemblance(item)
     if not found.known:
-        advice = f"; it looks like {looks_like}" if looks_like else ", nor of any other known format"
-        advice = "; it holds metrics or logs alone" if PASSED_OVER in found.counts else advice
-        raise Refused(f": holds no record of the format {name}{advice}")
+        advice = "it holds metrics or logs alone" if METRICS in found.noted else advice
+        advice = advice or ("nor of any other known format" if number else "it is empty")
+        raise Refused(f": holds no record of the format {name}; {advice}")
 
 
 def nest(trace: Gathered) -> tuple[dict[int, int], dict[int, int | None]]:
-    """By index of record: the call that it is, itself or the one that it doubles, and the call around it.
-
-    A call lies in another through whatever spans stand between. Linear, and without recursion.
-    """
+    """By index: the call that a record is, itself or one that it doubles; the call around it, whatever is between."""
     records = trace.records
     outside = [trace.spans.get(record.parent) for record in records]
-    inside: dict[int, list[int]] = {}
+    inside: dict[int | None, list[int]] = {}
     for index, outer in enumerate(outside):
-        inside.setdefault(-1 if outer is None else outer, []).append(index)
+        inside.setdefault(outer, []).append(index)
     calls: dict[int, int] = {}
     around: dict[int, int | None] = {}
-    reached = inside.pop(-1, [])
+    reached = inside.pop(None, [])
     for index in reached:
-        outer = outside[index]
-        around[index] = None if outer is None else calls.get(outer, around[outer])
-        if records[index].tool is not None:
-            call = around[index] if outer is not None and is_double(records[index], records[outer]) else None
-            calls[index] = index if call is None else call
+        record, outer = records[index], outside[index]
+        call = around[index] = None if outer is None else calls.get(outer, around[outer])
+        if record.tool is not None:
+            shared = outer is not None and any(mark in records[outer].marks for mark in record.marks)
+            double = shared or (record.served and call is not None and record.tool == records[call].tool)
+            calls[index] = call if double and call is not None else index
         reached += inside.pop(index, [])
     if inside:
-        raise Unfit("a span lies inside itself, by way of its parents", records[min(inside)].at)
+        first = min(index for index in inside if index is not None)
+        raise Misfit((records[first].at, "a span lies inside itself, by way of its parents"))
     return calls, around
 
 
-def is_double(inner: Record, outer: Record) -> bool:
-    return inner.call_id is not None and (inner.tool, inner.call_id) == (outer.tool, outer.call_id)
-
-
-def in_order(calls: Sequence[int], records: Sequence[Record], around: dict[int, int | None]) -> list[int]:
+def in_order(times: dict[int, tuple[Any, Any]], around: dict[int, int | None]) -> list[int]:
     """The calls by start time, then by place in the file, but none before the call around it."""
     waiting: dict[int, tuple[bool, Any, int]] = {}
     start: Any = None
-    for index in calls:
-        start = start if records[index].start is None else records[index].start
+    for index, (own, _) in times.items():
+        start = start if own is None else own
         waiting[index] = (start is not None, start or 0, index)
     order: list[int] = []
     while waiting:
@@ -2869,41 +3302,21 @@ def in_order(calls: Sequence[int], records: Sequence[Record], around: dict[int, 
     return order
 
 
-def overlapping(order: Sequence[int], records: Sequence[Record], around: dict[int, int | None]) -> list[int]:
-    """The calls that ran beside another that they do not lie in; `order` has every call after the one around it."""
+def overlapping(times: dict[int, tuple[Any, Any]], around: dict[int, int | None]) -> list[int]:
+    """The calls that ran beside another that they do not lie in; they come in order, each after the one around it."""
     outer: dict[int | None, set[int | None]] = {None: set()}
     beside: set[int] = set()
-    for position, one in enumerate(order):
+    for position, one in enumerate(times):
         outer[one] = outer[around[one]] | {around[one]}
-        for other in order[:position]:
-            spans = [records[one].start, records[one].end, records[other].start, records[other].end]
+        for other in list(times)[:position]:
+            spans = [*times[one], *times[other]]
             if None not in spans and spans[0] < spans[3] and spans[2] < spans[1] and other not in outer[one]:
                 beside |= {one, other}
-    return [index for index in order if index in beside]
-
-
-def clean(text: str, taken: dict[str, str], what: str, at: tuple[int, str]) -> str:
-    """A name with the characters that may be written; `taken` holds what each clean name was before."""
-    cleaned = re.sub("[^A-Za-z0-9.:_-]", "_", text)
-    if not IDENTIFIER.fullmatch(cleaned):
-        raise Unfit(f"the {what} must have 1 to 128 characters", at)
-    if taken.setdefault(cleaned, text) != text:
-        advice = "becomes the same as another when all but A-Z a-z 0-9 . : _ - becomes _; they must differ in those"
-        raise Unfit(f"the {what} {advice}", at)
-    return cleaned
-
-
-def call_status(record: Record, found: Found, no_output: bool) -> str:
-    if record.failed and not record.waits:
-        return FAILED
-    if record.waits or not record.ended:
-        return PENDING
-    found.tally("without output", not record.output)
-    return SUCCEEDED if record.output or no_output else PENDING
+    return [index for index in times if index in beside]
 
 
 def call_cost(record: Record, found: Found) -> str | None:
-    """The cost digit for digit, rounded up to six decimals; None, and counted, where money cannot say it."""
+    """The cost digit for digit, rounded up to six decimals; None, and noted, where money cannot say it."""
     if record.cost is None:
         return None
     exponent = record.cost.as_tuple().exponent
@@ -2913,129 +3326,141 @@ def call_cost(record: Record, found: Found) -> str | None:
         text = plain_money(record.cost.quantize(step, "ROUND_CEILING", ANY_NUMBER).copy_abs())
         if MONEY.fullmatch(text):
             return text
-    found.tally(NO_COST)
+    found.note("cost", "left out: money cannot say it")
     return None
 
 
 def call_duration(record: Record, found: Found) -> int | None:
-    """From start to end in milliseconds, rounded up; None, and counted, where that says nothing."""
-    duration = record.measured_ms
+    """From start to end in milliseconds, rounded up; None, and noted, where that says nothing."""
+    duration, bound = record.measured_ms, BOUNDS["duration_ms"]
     if record.start is not None and record.end is not None:
         duration = -1 if record.end < record.start else -int((record.start - record.end) // 1_000_000)
-    if duration is not None and 0 <= duration <= BOUNDS["duration_ms"].value:
+    if duration is not None and 0 <= duration <= bound.value:
         return duration
-    found.tally(NOT_TIMED if duration is None else BACKWARDS if duration < 0 else TOO_LONG)
+    wrong = "with a negative duration: left out" if duration and duration < 0 else f"of more than {bound}: no duration"
+    found.note("call", "without times: no duration" if duration is None else wrong)
     return None
 
 
-def shape_calls(trace: Gathered, found: Found, options: dict[str, str], tools: dict[str, str]) -> list[Call]:
-    """The calls of one trace as they are written; raises Unfit when they cannot be."""
+def settle(order: list[int], records: list[Record], found: Found) -> dict[int, str]:
+    """The calls that are written, last first, each with its status."""
+    choice, later, statuses = found.options.get("--no-output"), set(), {}
+    for index in reversed(order):
+        record = records[index]
+        failed = record.failed and not record.waits
+        silent = record.ended and record.output is None and not (failed or record.waits or record.sure)
+        counts = silent and choice == "succeeded" and not record.asks
+        if silent and choice == "superseded" and record.tool in later:
+            found.note("call", "without an output and made again later: left out")
+            found.spare += 1
+            continue
+        if record.waits or (silent and record.asks):
+            found.note("call", "waiting for an approval: pending")
+        elif silent:
+            ways = "counted as succeeded" if counts else "pending unless --no-output succeeded is given"
+            found.note("call", f"ended without an error and without an output: {ways}")
+        ended = counts or (record.ended and not silent and not record.waits)
+        statuses[index] = FAILED if failed else SUCCEEDED if ended else PENDING
+        later.add(record.tool)
+    return statuses
+
+
+def shape_calls(trace: Gathered, case: str, found: Found) -> list[Call]:
+    """The calls of one trace as they are written; raises Misfit when they cannot be."""
+    found.note(*UNASKED, len(trace.answers.keys() - trace.spans.keys()))
+    for span in trace.answers.keys() & trace.spans.keys():
+        vars(trace.records[trace.spans[span]]).update(trace.answers[span])
     calls, around = nest(trace)
     records = list(trace.records)
     for index, call in calls.items():
         if call != index:
-            found.tally(DOUBLED)
+            found.spare += 1
+            found.note("record", "of the same call as one around it: counted once")
             records[call] = merge(records[call], records[call], records[index])
     made = sorted(set(calls.values()))
     if len(made) > BOUNDS["calls"].value:
-        held = f"the trace holds {counted(len(made), 'call')}, and at most {BOUNDS['calls']} can be written"
-        raise Unfit(held, trace.at)
-    order = in_order(made, records, around)
-    ids: dict[str, str] = {}
+        most = f"at most {BOUNDS['calls']} can be written; cut the run into cases"
+        raise Misfit((trace.at, f"the trace holds {counted(len(made), 'call')}, and {most}"))
+    times = {index: (records[index].start, records[index].end) for index in made}
+    if all(start is None and end is None for start, end in times.values()):
+        times = {index: (records[index].asked, records[index].answered) for index in made}
+    order = in_order(times, around)
+    found.names["call id"] = {}
     shaped: dict[int, Call] = {}
-    for index in order:
-        record = records[index]
+    statuses = settle(order, records, found)
+    for index, record in [(index, records[index]) for index in order if index in statuses]:
         span = record.span if isinstance(record.span, str) else f"step-{record.span}"
         shaped[index] = Call(
-            id=clean(span, ids, "call id", record.at),
-            tool=clean(str(record.tool), tools, "tool name", record.at),
-            status=call_status(record, found, "--no-output" in options),
+            id=found.clean(span, "call id", record.at),
+            tool=found.clean(str(record.tool), "tool name", record.at),
+            status=statuses[index],
             cost_usd=call_cost(record, found),
             duration_ms=call_duration(record, found),
         )
-        found.tally(shaped[index].status)
-    if len(ids) < len(shaped):
-        raise Unfit("the id of a call must not look like the step-N of a call without one", trace.at)
-    beside = [] if "--overlap" in options else overlapping(order, records, around)
-    if beside:
+    if len(found.names["call id"]) < len(shaped):
+        raise Misfit((trace.at, "the id of a call must not look like the step-N of a call without one"))
+    beside = overlapping({index: times[index] if index in shaped else (None, None) for index in order}, around)
+    if beside and "--overlap" not in found.options:
         named = listing([f"{shaped[index].id} ({shaped[index].tool})" for index in beside])
         advice = "a trace is serial, and --overlap start-order accepts them in order of their start"
-        raise Unfit(f"calls ran in parallel with others: {named}; {advice}", records[beside[0]].at)
-    found.tally(REPLACED, sum(before != cleaned for cleaned, before in ids.items()))
+        raise Misfit((records[beside[0]].at, f"calls ran in parallel with others: {named}; {advice}"))
+    found.more(case, list(shaped.values()), [records[index] for index in shaped])
     return list(shaped.values())
 
 
-def shape_traces(found: Found, options: dict[str, str]) -> list[Trace]:
+def shape_traces(found: Found) -> list[dict[str, Any]]:
     """The traces as they are written, in order of their first records; problems join those of `found`."""
-    traces, field = found.traces, found.field
+    traces, field, runs = found.traces, found.field, "--runs" in found.options
     kept = {id: trace for id, trace in traces.items() if not trace.records or any(r.agentic for r in trace.records)}
-    found.tally(LEFT_OUT, len(traces) - len(kept))
+    found.note("trace", "left out: no tool call and no attribute of an agent", len(traces) - len(kept))
     if traces and not kept:
-        raise Refused(": holds no trace of an agent: no tool call, no gen_ai., openinference. or traceloop. attribute")
+        raise Refused(f": holds no trace of an agent: no tool call, no attribute {' or '.join(OTLP_AGENTIC)}")
     if len(kept) > BOUNDS["traces"].value:
-        most = f"and at most {BOUNDS['traces']} can be written; import fewer at once"
-        raise Refused(f": holds {counted(len(kept), 'trace')}, {most}")
-    cases: dict[str, str] = {}
-    tools: dict[str, str] = {}
-    shaped: list[Trace] = []
+        most = f"at most {BOUNDS['traces']} can be written; import fewer at once"
+        raise Refused(f": holds {counted(len(kept), 'trace')}, and {most}")
+    shaped: list[dict[str, Any]] = []
     for id, trace in kept.items():
         with found:
             case = id if field in TRACE_FIELDS else trace.given.get(field)
             if case is None:
-                lacking = f"the trace has no {printable(field)}; every trace must, or another --case-id"
-                raise Unfit(lacking, trace.at)
-            if case in cases.values():
-                same = "another trace has the same case id; import one, or choose another --case-id"
-                raise Unfit(same, trace.at)
-            case = clean(case, cases, "case id", trace.at)
-            shaped.append(Trace(id=case, calls=shape_calls(trace, found, options, tools)))
-    for names in (cases, tools):
-        found.tally(REPLACED, sum(before != cleaned for cleaned, before in names.items()))
+                raise Misfit(
+                    (trace.at, f"the trace has no {quoted_word(field)}; every trace must, or another --case-id")
+                )
+            if case in found.names.get("case id", {}).values() and not runs:
+                ways = "--runs accepts several runs of a case, or choose another --case-id"
+                raise Misfit((trace.at, f"another trace has the same case id; {ways}"))
+            case = found.clean(case, "case id", trace.at)
+            names = {"id": found.clean(id, "trace id", trace.at), "case": case} if runs else {"id": case}
+            calls = shape_calls(trace, case, found)
+            shaped.append({**names, "calls": [report_call(call) for call in calls]})
     return shaped
 
 
-# What is counted on the way: the noun, and what the note says of so many.
-NOT_TIMED = ("call", "without times: no duration")
-BACKWARDS = ("call", "with a negative duration: left out")
-TOO_LONG = ("call", f"of more than {BOUNDS['duration_ms']}: no duration")
-NO_COST = ("cost", "left out: money cannot say it")
-REPEATED = ("record", "of a span recorded before: counted once")
-DOUBLED = ("record", "of the same call as the span around it: counted once")
-REPEATED_TRACE = ("trace", "recorded before, word for word: counted once")
-LEFT_OUT = ("trace", "left out: no tool call and no attribute of an agent")
-PASSED_OVER = ("resource", "of metrics or logs: passed over")
-REPLACED = ("name", "with characters replaced by _ (of tools, cases and calls)")
-NOTES = (REPEATED, DOUBLED, REPEATED_TRACE, LEFT_OUT, PASSED_OVER, REPLACED, NOT_TIMED, BACKWARDS, TOO_LONG, NO_COST)
-
-
-def import_notes(found: Found, name: str, traces: Sequence[Trace], options: dict[str, str]) -> list[str]:
+def import_notes(found: Found, name: str, traces: list[dict[str, Any]]) -> list[str]:
     """What standard error says of an import: a line of counts, and one for whatever a reader should know."""
-    count: dict[Any, int] = {**dict.fromkeys(("records", *STATUSES), 0), **found.counts}
-    calls = sum(len(trace.calls) for trace in traces)
-    others = count["records"] - count.get(REPEATED, 0) - count.get(DOUBLED, 0) - calls
+    statuses = [call["status"] for trace in traces for call in trace["calls"]]
+    others = found.records - found.spare - len(statuses)
     lines = [
-        f"{counted(count['records'], 'record')}: {counted(len(traces), 'trace')}, {counted(calls, 'call')} "
-        f"({', '.join(f'{count[status]:,} {status}' for status in STATUSES)}), "
+        f"{counted(found.records, 'record')}: {counted(len(traces), 'trace')}, {counted(len(statuses), 'call')} "
+        f"({', '.join(f'{statuses.count(status):,} {status}' for status in STATUSES)}), "
         f"{counted(others, 'record')} that {'is no call' if others == 1 else 'are no calls'}"
     ]
-    fields = FORMATS[name][1]
+    fields = FORMATS[name].fields
     if found.field == "trace" and not set(fields) <= set(TRACE_FIELDS):
         lines.append(f"note: trace ids change with every run; --case-id can name a case by {listing(fields)}")
-    silent = count.get("without output", 0)
-    if silent:
-        advice = "counted as succeeded" if "--no-output" in options else "pending unless --no-output succeeded is given"
-        lines.append(f"note: {counted(silent, 'call')} ended without an error and without an output: {advice}")
-    return lines + [f"note: {counted(count[note], note[0])} {note[1]}" for note in NOTES if note in count]
+    lines += [f"note: {counted(number, noun)} {text}" for (noun, text), number in found.noted.items()]
+    lines += found.last_notes()
+    most = BOUNDS["problems"].value
+    return lines if len(lines) <= most else [*lines[: most - 1], f"and {len(lines) - most + 1:,} more"]
 
 
-def import_traces(path: str, name: str, options: dict[str, str]) -> tuple[bytes, list[str]]:
+def import_traces(path: str, name: str, found: Found) -> tuple[bytes, list[str]]:
     """A file -> the bytes of its observed traces, and what to say of them; raises InputError."""
-    shown, text = quoted_word(path), ""
-    found, traces = Found(options.get("--case-id", "trace")), []
+    shown, text, traces = quoted_word(path), "", []
     try:
         text = import_text(path)
         gather(text, name, found)
-        traces = [] if found.problems else shape_traces(found, options)
+        traces = [] if found.problems else shape_traces(found)
     except json.JSONDecodeError as error:
         # What is missing is missed where the text before it ends, not on the line that follows: a line was cut off.
         next_line = error.msg.startswith("Expecting property") and text.startswith("{", error.pos)
@@ -3043,30 +3468,31 @@ def import_traces(path: str, name: str, options: dict[str, str]) -> tuple[bytes,
             error.pos = len(text[: error.pos].rstrip())
         raise InputError([shown + syntax_problem(text, error)]) from None
     except Refused as refused:
-        raise InputError([f"{shown}{refused}"]) from None
+        raise InputError([shown + problem for problem in refused.args]) from None
     problems = []
-    for unfit in sorted(found.problems, key=lambda unfit: unfit.at[0]):
-        line, inside = unfit.at
-        problems.append(f"{shown}:{line}: {unfit}" if inside == "$" else f"{shown}:{line}: {inside}: {unfit}")
-    data = json_bytes([{"id": trace.id, "calls": [report_call(call) for call in trace.calls]} for trace in traces])
+    for (line, path), text in sorted(found.problems, key=lambda problem: problem[0][0]):
+        problems.append(f"{shown}:{line}: {text}" if path == "$" else f"{shown}:{line}: {path}: {text}")
+    data = json_bytes(traces)
     if not problems:
-        accept(problems, f"{shown}: the traces cannot be written", lambda: within(data, BOUNDS["size"]), read_observed)
+        name_all = f"{shown}: the traces cannot be written, import fewer at a time"
+        accept(problems, name_all, lambda: within(data, BOUNDS["size"]), read_observed)
     if problems:
-        raise InputError(problems, found.counts.get("refused", len(found.problems)) - len(found.problems))
-    return data, import_notes(found, name, traces, options)
+        raise InputError(problems, found.refused - len(found.problems))
+    return data, import_notes(found, name, traces)
 
 
-def run_import(options: dict[str, str]) -> Done:
+def run_import(options: dict[str, str], gathering: Callable[[dict[str, str]], Found] = Found) -> Done:
     name, path, field = options["FORMAT"], options["FILE"], options.get("--case-id", "trace")
     if name not in FORMATS:
         raise Failure(f"FORMAT must be {' or '.join(FORMATS)}")
-    fields = ("trace", *FORMATS[name][1])
+    fields = ("trace", *FORMATS[name].fields)
     if re.sub(r"^metadata\..+", "metadata.KEY", field, flags=re.DOTALL) not in fields:
         key = ", with a key of its metadata for KEY" if "metadata.KEY" in fields else ""
         raise Failure(f"--case-id must be one of {', '.join(fields)} for {name}{key}")
-    data, lines = import_traces(path, name, options)
-    output = main_output("list of traces", options, data)
-    return Done([path], [output], [f"{NAME}: {line}" for line in lines])
+    if "--runs" in options and field in TRACE_FIELDS:
+        raise Failure("--runs needs a --case-id that is the same for all runs of a case, not that of the trace")
+    data, lines = import_traces(path, name, gathering(options))
+    return Done([path], [main_output("list of traces", options, data)], [f"{NAME}: {line}" for line in lines])
 
 
 IMPORT_HELP = f"""\
@@ -3074,18 +3500,21 @@ usage: {NAME}.py import FORMAT FILE [options]
 
 Turn a trace file of another tool into observed traces, without arguments, outputs or other content.
 
+arguments and options:
   FORMAT                     what wrote the file: one of the list below
   FILE                       the file to import; - is standard input
-
   --case-id FIELD            the field of a trace that names its case (default: trace)
   --overlap start-order      accept calls that ran in parallel, in order of their start
-  --no-output succeeded      count an ended call without error and output as succeeded
+  --no-output succeeded|superseded  count an ended call without error and output as succeeded,
+                             or leave it out when its tool is called again later
+  --unnamed skip|span-name   leave out what looks like a tool call and is none, or count it
+  --runs                     accept several traces of one case, each as a run of it
   --output FILE              write there, whole or not at all, instead of to standard output
   --version                  show the version and the SHA-256 of this script's own bytes
   --help                     show this help
 
 formats, and what --case-id may name besides trace:
-{"".join(f"  {name:15} {', '.join(fields)}" + chr(10) for name, (_, fields) in FORMATS.items())}{WRITTEN_STATUSES}"""
+{"".join(f"  {name:14} {', '.join(FORMATS[name].fields)}" + chr(10) for name in FORMATS)}{WRITTEN_STATUSES}"""
 
 COMMANDS["import"] = Command("turn another tool's trace file into recorded traces", IMPORT_HELP, run_import)
 
@@ -3094,6 +3523,7 @@ COMMANDS["import"] = Command("turn another tool's trace file into recorded trace
 if __name__ == "__main__":
     import gc
 
+    sys.unraisablehook = lambda _: None  # when memory runs out, not every object can say its last words
     gc.disable()  # the inputs are bounded and the process is short: looking for garbage costs more than it frees
     for number in INTERRUPTS:
         if signal.getsignal(number) != signal.SIG_IGN:  # as nohup and background jobs of a shell want it
