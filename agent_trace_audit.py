@@ -496,13 +496,13 @@ def array_of(read_item: Reader, bound: Bound, least: int = 0, ids: set[str] | No
         if ids is not None:
             ids.clear()
         fits = least <= len(value) <= bound.value
-        return list(read_each(read_item, enumerate(value), [] if fits else [("", must)]).values())
+        return list(read_each(read_item, enumerate(value[: bound.value]), [] if fits else [("", must)]).values())
 
     return read
 
 
-def object_of(keys: dict[str, Key]) -> Reader:
-    """A reader of objects with these keys and no others; it gives every key's value or default."""
+def object_of(keys: dict[str, Key], others: bool = False) -> Reader:
+    """A reader of objects with these keys and, but for `others`, no further; it gives every key's value or default."""
     required = {name for name, key in keys.items() if key.required}
     named = {wanted: ", ".join(name for name in keys if (name in required) == wanted) for wanted in (True, False)}
     names = f"{named[True]}, and optionally {named[False]}" if named[False] else named[True]
@@ -516,7 +516,7 @@ def object_of(keys: dict[str, Key]) -> Reader:
         if not required <= value.keys() <= readers.keys():
             unknown = [f"unknown key {quoted_key(name)}; the keys are: {names}" for name in value if name not in keys]
             missing = [f"missing key {quoted_key(name)}" for name in keys if name in required and name not in value]
-            problems = [("", text) for text in unknown + missing]
+            problems = [("", text) for text in ([] if others else unknown) + missing]
         checked = defaults.copy()
         for name, member in value.items():
             try:
@@ -2592,6 +2592,20 @@ def iso_time(value: Any) -> int:
     raise Misfit(("", "must be an ISO 8601 time such as 2026-01-05T10:00:00.250Z"))
 
 
+class Content:
+    """The one way by which args and outputs come in: asked if they are there, and nothing is kept but that."""
+
+    def keep(self, tool: str | None, part: str, value: Any) -> Any:
+        """What is kept of the args or the output of a call, None for none; of any tool's while that is not known."""
+        return None if value is None else True
+
+    def add(self, case: str, calls: list[Call], records: list[Record]) -> None:
+        """What else there is to say of the calls of a trace, once they are in order."""
+
+    def lines(self) -> list[str]:
+        return []
+
+
 class Record(SimpleNamespace):
     """What every format gives: one span, call or not, times in nanoseconds. The defaults are what it leaves open."""
 
@@ -2635,8 +2649,8 @@ class Found:
     As a context it collects what is refused inside, so that one bad record hides no other.
     """
 
-    def __init__(self, options: dict[str, str]) -> None:
-        self.options = options
+    def __init__(self, options: dict[str, str], content: Any) -> None:
+        self.options, self.content = options, content
         self.field = options.get("--case-id", "trace")  # the one that names the case
         self.traces: dict[str, Gathered] = {}
         self.words: set[bytes] = set()  # of records and whole traces, to know those that are repeated word for word
@@ -2673,16 +2687,6 @@ class Found:
             raise Misfit((at, f"the {what} becomes the same as another {advice}"))
         return cleaned
 
-    def keep(self, tool: str | None, part: str, value: Any) -> Any:
-        """The one way by which args and outputs come in: asked if they are there, and nothing is kept but that."""
-        return None if value is None else True
-
-    def more(self, case: str, calls: list[Call], records: list[Record]) -> None:
-        """What else there is to say of the calls of a trace, once they are in order."""
-
-    def last_notes(self) -> list[str]:
-        return []
-
     def asked(self, item: Item, **keys: str) -> dict[str, str]:
         """The field that --case-id names, by its key, where it is given; a KEY is looked up in `metadata` or here."""
         field, _, key = self.field.partition(".")
@@ -2714,7 +2718,7 @@ class Found:
         if trace is None:
             return
         for part in ("args", "output") if fields.get("tool") else ():
-            fields[part] = self.keep(fields["tool"], part, fields.get(part))
+            fields[part] = self.content.keep(fields["tool"], part, fields.get(part))
         record = Record(at=item.at, **{name: value for name, value in fields.items() if value is not None})
         index = trace.spans.setdefault(record.span, len(trace.records))
         if index == len(trace.records):
@@ -2732,7 +2736,7 @@ class Found:
         """What ends a call, wherever the call itself stands; the first one counts."""
         tool = trace.records[trace.spans[span]].tool if span in trace.spans else None
         if span not in trace.answers:
-            trace.answers[span] = {**fields, "ended": True, "output": self.keep(tool, "output", output)}
+            trace.answers[span] = {**fields, "ended": True, "output": self.content.keep(tool, "output", output)}
 
 
 def merge(kept: Record, first: Record, other: Record) -> Record:
@@ -2876,14 +2880,15 @@ OTLP_STATUS_NAMES = ("STATUS_CODE_UNSET", "STATUS_CODE_OK", "STATUS_CODE_ERROR")
 OTLP_AGENTIC = ("gen_ai.", "openinference.", "traceloop.", "ai.", "langsmith.")
 OTLP_NAMES = ("gen_ai.tool.name", "tool.name", "traceloop.entity.name", "ai.toolCall.name", "langsmith.trace.name")
 # What tells a call from other spans: of another type than text, it must not make a call vanish.
-OTLP_KINDS = ("gen_ai.operation.name", "openinference.span.kind", "traceloop.span.kind", "langsmith.span.kind")
-OTLP_METHOD = "mcp.method.name"
+OTLP_KINDS = ["gen_ai.operation.name", "openinference.span.kind", "traceloop.span.kind", "langsmith.span.kind"]
+OTLP_KINDS += ["mcp.method.name"]
 # What makes a span look like a call, by its value where that matters. DSPy and instructor give no tool.name.
 OTLP_LOOKS = {"openinference.span.kind": "TOOL", "gen_ai.tool.name": "", "gen_ai.tool.call.id": ""}
 OTLP_LOOKS.update({"langfuse.observation.type": "tool", "mlflow.spanType": "TOOL", "span.type": "tool"})
-OTLP_DEFERRED, OTLP_CONVERSATION = "pydantic_ai.tool.deferral.name", "gen_ai.conversation.id"
-OTLP_ENDS = ("error.type", "gen_ai.tool.status", "langfuse.observation.level", OTLP_DEFERRED)
-OTLP_READ = {*OTLP_NAMES, *OTLP_KINDS, OTLP_METHOD, *OTLP_LOOKS, *OTLP_ENDS, OTLP_CONVERSATION}
+OTLP_IN = ("gen_ai.tool.call.arguments", "tool_arguments", "ai.toolCall.args", "input.value", "traceloop.entity.input")
+OTLP_OUT = ("gen_ai.tool.call.result", "tool_response", "ai.toolCall.result", "output.value", "traceloop.entity.output")
+OTLP_ENDS = ("error.type", "gen_ai.tool.status", "langfuse.observation.level", "pydantic_ai.tool.deferral.name")
+OTLP_READ = {*OTLP_NAMES, *OTLP_KINDS, *OTLP_LOOKS, *OTLP_IN, *OTLP_OUT, *OTLP_ENDS, "gen_ai.conversation.id"}
 
 
 def read_otlp(item: Item, found: Found) -> None:
@@ -2915,7 +2920,7 @@ def read_otlp_span(span: Item, resource: Item, found: Found) -> None:
     marks = [(tool, call_id)] if call_id not in (None, "", "<not specified>") else []  # ADK specifies none for its own
     marks += [entity] if entity and own.get("traceloop.span.kind") == "tool" else []  # of two of its instrumentations
     # A span's own attribute wins over its resource's.
-    given = found.asked(own, conversation=OTLP_CONVERSATION, metadata="") or found.asked(resource, metadata="")
+    given = found.asked(own, conversation="gen_ai.conversation.id", metadata="") or found.asked(resource, metadata="")
     found.span(
         found.trace(span, span.text("traceId", "trace_id"), given),
         span,
@@ -2926,11 +2931,13 @@ def read_otlp_span(span: Item, resource: Item, found: Found) -> None:
         end=end,
         failed=failed,
         ended=end is not None,
+        args=next((own.get(key) for key in OTLP_IN if own.has(key)), None),
+        output=next((own.get(key) for key in OTLP_OUT if own.has(key)), None),
         sure=True,  # exporters leave content out by default
-        waits=own.has(OTLP_DEFERRED),
+        waits=own.has("pydantic_ai.tool.deferral.name"),
         agentic=agentic or tool is not None or looks,
         marks=tuple(marks),
-        served=own.get(OTLP_METHOD) == "tools/call",
+        served=own.get("mcp.method.name") == "tools/call",
     )
 
 
@@ -2951,10 +2958,17 @@ def otlp_attributes(holder: Item, found: Found) -> tuple[Item, bool]:
 
 
 def otlp_value(value: Item) -> Any:
-    """A string or a whole number; anything else stays what it is, and an empty value is None."""
-    text = value.read(lambda text: text, "stringValue", "string_value")
+    """The JSON that it stands for, None for nothing."""
+    plain = ("stringValue", "string_value", "boolValue", "bool_value", "doubleValue", "double_value", "bytesValue")
+    found = value.read(lambda found: found, *plain, "bytes_value")
     number = value.read(an_integer, "intValue", "int_value")
-    return text if text is not None else Number(str(number)) if number is not None else value.value or None
+    array = value.read(an_object, "arrayValue", "array_value")
+    pairs = value.read(an_object, "kvlistValue", "kvlist_value")
+    if array is not None:
+        return [otlp_value(item) for item in Item(array, value.at).entries("values")]
+    if pairs is not None:
+        return {pair.text("key"): otlp_value(pair.inner("value")) for pair in Item(pairs, value.at).entries("values")}
+    return found if found is not None else Number(str(number)) if number is not None else value.value or None
 
 
 def otlp_status(code: Any) -> int:
@@ -2970,7 +2984,7 @@ def otlp_tool(own: Item, span: Item, found: Found) -> tuple[str | None, bool]:
     name = span.read(a_string, "name") or ""
     if not own.value and " " not in name:
         return None, False  # plain, as most spans of a service are
-    operation, kind, traceloop, langsmith = [own.read(a_text, key) for key in OTLP_KINDS]
+    operation, kind, traceloop, langsmith, method = [own.read(a_text, key) for key in OTLP_KINDS]
     # ADK sums up parallel calls in a span of their kind, OpenInference has handoffs of theirs.
     merged = own.get("gen_ai.tool.name") == "(merged tools)" or name == "execute_tool (merged)"
     if merged or (kind == "TOOL" and name.startswith("handoff to ")):
@@ -2981,7 +2995,7 @@ def otlp_tool(own: Item, span: Item, found: Found) -> tuple[str | None, bool]:
         or (own.has("gen_ai.tool.name") and own.has("gen_ai.tool.call.id"))  # Latitude has operations of its own
         or (kind == "TOOL" and own.has("tool.name"))
         or "tool" in (traceloop, langsmith)
-        or own.read(a_text, OTLP_METHOD) == "tools/call"
+        or method == "tools/call"
         or own.has("ai.toolCall.name")
         or (operation is None and (named or (name == "running tool" and own.has("gen_ai.tool.name"))))
     )
@@ -3235,7 +3249,7 @@ LOOKS = {
 def resemblance(item: Item) -> str:
     """What a document of none of the named format looks like, be it a flawed one."""
     for other in FORMATS:
-        elsewhere = Found({})
+        elsewhere = Found({}, Content())
         read_document(item, other, elsewhere)
         if elsewhere.known:
             return f"it looks like {other}"
@@ -3404,7 +3418,7 @@ def shape_calls(trace: Gathered, case: str, found: Found) -> list[Call]:
         named = listing([f"{shaped[index].id} ({shaped[index].tool})" for index in beside])
         advice = "a trace is serial, and --overlap start-order accepts them in order of their start"
         raise Misfit((records[beside[0]].at, f"calls ran in parallel with others: {named}; {advice}"))
-    found.more(case, list(shaped.values()), [records[index] for index in shaped])
+    found.content.add(case, list(shaped.values()), [records[index] for index in shaped])
     return list(shaped.values())
 
 
@@ -3449,7 +3463,7 @@ def import_notes(found: Found, name: str, traces: list[dict[str, Any]]) -> list[
     if found.field == "trace" and not set(fields) <= set(TRACE_FIELDS):
         lines.append(f"note: trace ids change with every run; --case-id can name a case by {listing(fields)}")
     lines += [f"note: {counted(number, noun)} {text}" for (noun, text), number in found.noted.items()]
-    lines += found.last_notes()
+    lines += found.content.lines()
     most = BOUNDS["problems"].value
     return lines if len(lines) <= most else [*lines[: most - 1], f"and {len(lines) - most + 1:,} more"]
 
@@ -3481,7 +3495,7 @@ def import_traces(path: str, name: str, found: Found) -> tuple[bytes, list[str]]
     return data, import_notes(found, name, traces)
 
 
-def run_import(options: dict[str, str], gathering: Callable[[dict[str, str]], Found] = Found) -> Done:
+def run_import(options: dict[str, str], content: Any = None) -> Done:
     name, path, field = options["FORMAT"], options["FILE"], options.get("--case-id", "trace")
     if name not in FORMATS:
         raise Failure(f"FORMAT must be {' or '.join(FORMATS)}")
@@ -3491,7 +3505,7 @@ def run_import(options: dict[str, str], gathering: Callable[[dict[str, str]], Fo
         raise Failure(f"--case-id must be one of {', '.join(fields)} for {name}{key}")
     if "--runs" in options and field in TRACE_FIELDS:
         raise Failure("--runs needs a --case-id that is the same for all runs of a case, not that of the trace")
-    data, lines = import_traces(path, name, gathering(options))
+    data, lines = import_traces(path, name, Found(options, content or Content()))
     return Done([path], [main_output("list of traces", options, data)], [f"{NAME}: {line}" for line in lines])
 
 
@@ -3517,6 +3531,378 @@ formats, and what --case-id may name besides trace:
 {"".join(f"  {name:14} {', '.join(FORMATS[name].fields)}" + chr(10) for name in FORMATS)}{WRITTEN_STATUSES}"""
 
 COMMANDS["import"] = Command("turn another tool's trace file into recorded traces", IMPORT_HELP, run_import)
+
+
+# ---- facts of imports: what their owner asks of arguments and outputs -> facts of calls (uses the importers) --
+
+ABSENT, UNREAD = object(), object()  # where a path leads to no value, and where nothing is known of it
+PATH = re.compile(r"(?:args|output)(?:\.[^.]+){0,16}", re.DOTALL)
+PATH_FORM = "args or output, then up to 16 keys or indices, each behind a point"
+
+
+def opened(value: Any) -> Any:
+    """Text that is a JSON object or array as one, anything else as it is."""
+    if isinstance(value, str) and value.lstrip(" \t\r\n")[:1] in ("{", "["):
+        with contextlib.suppress(Refused, UnicodeEncodeError):
+            return read_json(within(value.encode("utf-8"), BOUNDS["size"]))
+    return value
+
+
+def led_to(value: Any, steps: Iterable[str]) -> Any:
+    for step in steps:
+        value = opened(value)
+        if isinstance(value, dict):
+            value = value.get(step, ABSENT)
+        elif isinstance(value, list) and re.fullmatch("0|[1-9][0-9]*", step):
+            value = value[int(step)] if len(step) < 9 and int(step) < len(value) else ABSENT
+        else:
+            return UNREAD
+        if value is ABSENT:
+            break
+    return opened(value)
+
+
+def canonical(value: Any) -> str:
+    """The same for equal values: numbers exactly, objects in any order; of a number beyond the bound its text."""
+
+    def exact(number: Number) -> list[Any]:
+        parts = re.fullmatch(r"(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([-+]?[0-9]+))?", number.text)
+        if not parts or len(number.text) > BOUNDS["number"].value:
+            return [float("nan"), number.text]  # NaN is always kept as text, and so sets a number apart
+        digits = (parts[2] + (parts[3] or "")).lstrip("0")
+        kept = digits.rstrip("0")
+        exponent = int(parts[4] or 0) - len(parts[3] or "") + len(digits) - len(kept)
+        return [float("nan"), f"{parts[1]}{kept}e{exponent}" if kept else "0"]
+
+    return json.dumps(value, sort_keys=True, check_circular=False, default=exact)
+
+
+def amount(value: Any) -> tuple[type, Decimal] | None:
+    """A number, or text of digits; None for what can be neither more nor less."""
+    with contextlib.suppress(Misfit):
+        if not isinstance(value, str):
+            return Number, a_number(value)
+        if re.fullmatch(r"-?[0-9]+(?:\.[0-9]+)?", value):
+            return str, Decimal(value)
+    return None
+
+
+def compared(value: Any, wanted: tuple[type, Decimal], sign: int) -> bool | None:
+    found = amount(value)
+    if found is None or found[0] is not wanted[0]:
+        return None
+    return found[1] == wanted[1] or (found[1] > wanted[1]) == (sign > 0)
+
+
+def contains(value: Any, wanted: list[str]) -> bool | None:
+    if isinstance(value, str):
+        return all(text.casefold() in value.casefold() for text in wanted)
+    return all(text in value for text in wanted) if isinstance(value, list) else None
+
+
+def choices(value: Any) -> list[str] | None:
+    return [canonical(opened(one)) for one in value] if isinstance(value, list) and value else None
+
+
+def texts(value: Any) -> list[str] | None:
+    fits = isinstance(value, list) and value and all(isinstance(text, str) for text in value)
+    return list(value) if fits else None
+
+
+def target(value: Any) -> tuple[str, str] | None:
+    tool, path = (value.get("tool"), value.get("path")) if isinstance(value, dict) and len(value) == 2 else (None, None)
+    fits = isinstance(tool, str) and IDENTIFIER.fullmatch(tool) and isinstance(path, str) and PATH.fullmatch(path)
+    return (str(tool), str(path)) if fits else None
+
+
+TYPES = {str: "string", Number: "number", bool: "boolean", list: "array", dict: "object", type(None): "null"}
+DIGITS, TEXTS = "a number, or text of digits with perhaps - and a point", "an array of texts that is not empty"
+TARGET, KINDS = f"an object of a tool and a path: {PATH_FORM}", f"one of {', '.join(TYPES.values())}"
+# What each wants (w), in words; how that is read, None for what it cannot want; whether a value (v) meets it, None
+# where that is not established; and the same of no value.
+CONDITIONS: dict[str, tuple[str, Callable[[Any], Any], Any, bool | None]] = {
+    "is": ("any value", lambda w: canonical(opened(w)), lambda v, w: canonical(v) == w, False),
+    "one_of": ("an array that is not empty", choices, lambda v, w: canonical(v) in w, False),
+    "at_least": (DIGITS, amount, lambda v, w: compared(v, w, 1), None),
+    "at_most": (DIGITS, amount, lambda v, w: compared(v, w, -1), None),
+    "contains": (TEXTS, texts, contains, None),
+    "only_keys": (TEXTS, texts, lambda v, w: v.keys() <= set(w) if isinstance(v, dict) else None, None),
+    "type": (KINDS, lambda w: w if w in TYPES.values() else None, lambda v, w: TYPES[type(v)] == w, False),
+    "present": ("true or false", lambda w: w if isinstance(w, bool) else None, None, None),
+    "same_as": (TARGET, target, None, False),
+}
+
+
+def read_conditions(value: Any) -> dict[str, Any]:
+    """The conditions on one path; no key of an unknown one is named, since it may be content."""
+    if not isinstance(value, dict):
+        value = {"is": value}
+    if not value or not value.keys() <= CONDITIONS.keys():
+        names = ", ".join(CONDITIONS)
+        raise Misfit(("", f"must be a value, or an object of conditions: {names}; an object is a value only under is"))
+    wanted = {name: CONDITIONS[name][1](want) for name, want in value.items()}
+    wrong = [("", f"{name} must be {CONDITIONS[name][0]}") for name, want in wanted.items() if want is None]
+    if wrong:
+        raise Misfit(*wrong)
+    return wanted
+
+
+def read_definitions(value: Any) -> list[Any]:
+    when = named_members(PATH.fullmatch, PATH_FORM, Bound(20, "paths"), read_conditions)
+    keys = {name: Key(read_identifier, required=True) for name in ("fact", "tool")}
+    read = object_of({**keys, "when": Key(when, required=True), "case": Key(read_identifier)})
+    many = array_of(lambda value: SimpleNamespace(**read(value)), Bound(500, "definitions"), least=1)
+    try:
+        definitions: list[Any] = object_of({"facts": Key(many, required=True)})(value)["facts"]
+    except Misfit as misfit:
+        raise Refused(*[f": ${place}: {text}" for place, text in misfit.args]) from None
+    facts: dict[tuple[str, str | None], set[str]] = {}
+    for index, one in enumerate(definitions):
+        facts.setdefault((one.tool, one.case), set()).add(one.fact)
+        shared, fits = facts.get((one.tool, None), set()), {(one.tool, case) for case in (one.case, None)}
+        beside = [own for key, own in facts.items() if key in fits or (key[0] == one.tool and one.case is None)]
+        if max(len(shared | own) for own in beside) > BOUNDS["facts"].value:
+            raise Refused(f": $.facts[{index}]: a tool may have at most {BOUNDS['facts']} in a case")
+    return definitions
+
+
+def all_of(truths: Iterable[bool | None]) -> bool | None:
+    """False where one is, else None where one is not established, else true."""
+    found = set(truths)
+    return False if False in found else None if None in found else True
+
+
+class Facts:
+    """What the importers hand content to: of that it holds where paths lead, for the tools that definitions name."""
+
+    def __init__(self, definitions: list[Any]) -> None:
+        self.definitions = definitions
+        self.paths: dict[str, set[str]] = {}
+        for one in definitions:
+            self.paths.setdefault(one.tool, set()).update(one.when)
+            for tool, path in [wanted["same_as"] for wanted in one.when.values() if "same_as" in wanted]:
+                self.paths.setdefault(tool, set()).add(path)
+        self.truths: dict[tuple[str, str], list[bool | None]] = {(one.tool, one.fact): [] for one in definitions}
+
+    def keep(self, tool: str | None, part: str, value: Any) -> Any:
+        if value is None:
+            return None
+        named = self.paths if tool is None else [re.sub("[^A-Za-z0-9.:_-]", "_", tool)]
+        paths = {path for tool in named for path in self.paths.get(tool, ()) if path.startswith(part)}
+        value = opened(value) if paths else value
+        return {path: led_to(value, path.split(".")[1:]) for path in paths}
+
+    def add(self, case: str, calls: list[Call], records: list[Any]) -> None:
+        made = list(zip(calls, records))
+        for index, (call, record) in enumerate(made):
+            found: dict[str, list[bool | None]] = {}
+            for one in [one for one in self.definitions if one.tool == call.tool and one.case in (None, case)]:
+                met = [
+                    self.met(name, wanted, self.value(record, path), made[:index])
+                    for path, conditions in one.when.items()
+                    for name, wanted in conditions.items()
+                ]
+                found.setdefault(one.fact, []).append(all_of(met))
+            for fact, truths in found.items():
+                truth = True if True in truths else None if None in truths else False
+                self.truths[call.tool, fact].append(truth)
+                if truth is not None:
+                    call.facts = {**(call.facts or {}), fact: truth}
+
+    def value(self, record: Any, path: str) -> Any:
+        kept = record.args if path.startswith("args") else record.output
+        return UNREAD if kept is None else kept.get(path, UNREAD)
+
+    def met(self, name: str, wanted: Any, value: Any, earlier: list[Any]) -> bool | None:
+        """Whether a condition holds; of `same_as`, for some earlier successful call of its tool."""
+        if value is UNREAD:
+            return None
+        if name == "present":
+            return bool(wanted) is not (value is ABSENT)
+        if value is ABSENT:
+            return CONDITIONS[name][3]
+        if name != "same_as":
+            truth: bool | None = CONDITIONS[name][2](value, wanted)
+            return truth
+        tool, path = wanted
+        others = [self.value(record, path) for call, record in earlier if (call.tool, call.status) == (tool, SUCCEEDED)]
+        if canonical(value) in [canonical(other) for other in others if other not in (ABSENT, UNREAD)]:
+            return True
+        return None if UNREAD in others else False
+
+    def lines(self) -> list[str]:
+        return [
+            f"fact {tool}+{fact}: true of {counted(truths.count(True), 'call')}, false of {truths.count(False):,}, "
+            f"not established of {truths.count(None):,}"
+            for (tool, fact), truths in self.truths.items()
+        ]
+
+
+def run_import_with_facts(options: dict[str, str]) -> Done:
+    path = options.get("--facts")
+    if path is None:
+        return run_import(options)
+    if path == options["FILE"] == "-":
+        raise Failure("standard input can serve FILE or --facts, not both")
+    problems: list[str] = []
+    read = functools.partial(read_bounded, path, BOUNDS["size"])
+    definitions = accept(problems, quoted_word(path), read, read_definitions)[1]
+    if problems:
+        # What is wrong with the text of a wanted value is told without its keys.
+        wanted = r"(\.when(?:\.\w+|\[\"(?:[^\"\\]|\\.)*\"\])).*: (?:duplicate key|the key|holds an unpaired).*"
+        advice = r"\1: a key stands twice, or a surrogate alone"
+        raise InputError([re.sub(wanted, advice, problem) for problem in problems])
+    done = run_import(options, Facts(definitions))
+    done.inputs.append(path)
+    return done
+
+
+FACTS_LINE = "  --facts FACTS              write facts that FACTS defines of arguments and outputs\n"
+
+if "import" in COMMANDS:
+    COMMANDS["import"] = Command(
+        COMMANDS["import"].about,
+        COMMANDS["import"].help.replace("  --output", FACTS_LINE + "  --output", 1),
+        run_import_with_facts,
+    )
+
+# ---- comparison: two reports -> what got worse, better, other -----------------------------------
+
+CHANGES = ("regressed", "removed", "added", "changed", "fixed")  # what there is to tell, in this order
+
+COMPARE_HELP = """\
+usage: agent_trace_audit.py compare BEFORE AFTER [options]
+
+Compare two reports of this program: which cases got worse, which better, which changed otherwise.
+
+arguments and options:
+  BEFORE                     the report of the earlier check; - is standard input
+  AFTER                      the report of the later one; - is standard input (for one of the two)
+  --fail-on-regressions      exit 2 when the comparison's verdict is fail
+  --output FILE              write there, whole or not at all, instead of to standard output
+  --summary                  also explain the result on standard error, passing or not
+  --version                  show the version and the SHA-256 of this script's own bytes
+  --help                     show this help
+
+The verdict is fail when a case, or the report as a whole, passed before and does not now, or a case is gone.
+The exit status is that of a check, with --fail-on-regressions in place of --fail-on-errors.
+"""
+
+
+def having(**keys: Reader) -> Reader:
+    """A reader of objects with at least these keys; what else they hold is not looked at."""
+    return object_of({name: Key(read, required=True) for name, read in keys.items()}, others=True)
+
+
+def read_sum(value: Any) -> int:
+    """A whole number that a report can have added up."""
+    number, most = exact_whole(value), BOUNDS["traces"].value * BOUNDS["total_tool_ms"].value
+    if number is None or not 0 <= number <= most:
+        raise Misfit(("", f"must be a whole number from 0 to {most:,}"))
+    return number
+
+
+def measured(read_total: Reader) -> Reader:
+    """A reader of a cost or a time; None where some call is not measured."""
+    read = having(known_total=read_total, unknown_calls=read_sum)
+    return lambda value: None if (used := read(value))["unknown_calls"] else used["known_total"]
+
+
+def read_report(value: Any) -> dict[str, Any]:
+    """What is compared of a report: its verdict, its totals, and of each case, by its id, what a change shows."""
+    first = value[0] if isinstance(value, list) and value else value
+    if first is not value or not isinstance(value, dict) or "report_version" not in value:
+        kinds = {"calls": "recorded traces", "cases": "expected workflows", "comparison_version": "a comparison"}
+        known = [f"this looks like {kinds[key]}" for key in kinds if isinstance(first, dict) and key in first]
+        hint = (known or ["what another tool wrote cannot be compared"])[0]
+        raise Refused(f': $: must be a report of this program, an object with the key "report_version"; {hint}')
+    if exact_whole(value["report_version"]) != REPORT_VERSION:
+        raise Refused(f": $.report_version: must be {REPORT_VERSION}; a report of another version cannot be compared")
+    # Known words alone, since they are written out again: nothing else that stands in their place may be.
+    rules = [*[rule.name for rule in RULES], "min_passing_runs", "max_failing_runs"]
+    checks = array_of(having(rule=one_of(rules), verdict=one_of(VERDICTS)), Bound(len(rules), "checks"), least=1)
+    money = text_that(re.compile(r"[0-9]{1,14}(?:\.[0-9]{1,6})?").fullmatch, 'must be a sum of money such as "0.25"')
+    used, verdict = {"cost_usd": measured(money), "tool_ms": measured(read_sum)}, one_of((PASS, FAIL))
+    ids: set[str] = set()
+    cases = array_of(having(id=unlike(ids), verdict=verdict, checks=checks, **used), BOUNDS["cases"], 1, ids)
+    try:
+        report: dict[str, Any] = having(verdict=verdict, totals=having(**used), cases=cases)(value)
+    except Misfit as misfit:
+        raise Refused(*[f": ${place}: {text}" for place, text in misfit.args]) from None
+    sides = {}
+    for case in report["cases"]:
+        failing = [check["rule"] for check in case["checks"] if check["verdict"] in (FAIL, UNKNOWN)]
+        sides[case["id"]] = {"verdict": case["verdict"], "not_passing": failing, **{key: case[key] for key in used}}
+    return {**report, "cases": sides}
+
+
+def change_of(before: dict[str, Any] | None, after: dict[str, Any] | None) -> str:
+    if before is None or after is None:
+        return "removed" if before else "added"
+    if before["verdict"] != after["verdict"]:
+        return "regressed" if before["verdict"] == PASS else "fixed"
+    return "unchanged" if set(before["not_passing"]) == set(after["not_passing"]) else "changed"
+
+
+def compare_reports(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    """The comparison of two reports as they were read, each with the size and SHA-256 of its bytes as `input`."""
+    found: dict[str, Any] = {kind: [] for kind in ("unchanged", "changed", "fixed", "regressed", "added", "removed")}
+    for id in {**after["cases"], **before["cases"]}:  # those that are gone come last
+        sides = {"before": before["cases"].get(id), "after": after["cases"].get(id)}
+        change = change_of(**sides)
+        found[change].append({"case": id, "change": change, **sides})
+    comparison = {"comparison_version": 1, "checker": {"name": NAME, "version": VERSION}}
+    for name, report in (("before", before), ("after", after)):
+        passed = sum(case["verdict"] == PASS for case in report["cases"].values())
+        counts = {"cases": len(report["cases"]), "passed": passed}
+        comparison[name] = {**report["input"], "verdict": report["verdict"], **counts}
+    worse = found["regressed"] or found["removed"] or before["verdict"] == PASS != after["verdict"]
+    comparison["verdict"] = FAIL if worse else PASS
+    comparison["totals"] = {change: len(cases) for change, cases in found.items()}
+    for key in before["totals"]:
+        comparison[key] = {"before": before["totals"][key], "after": after["totals"][key]}
+    return {**comparison, "changes": [case for change in CHANGES for case in found[change]]}
+
+
+def explain_comparison(comparison: dict[str, Any]) -> list[str]:
+    """A line per change, with what does not pass now or, where nothing is now, before; and a line of counts."""
+    lines = []
+    for change in comparison["changes"]:
+        side = change["before" if change["change"] in ("fixed", "removed") else "after"]
+        failing = "passed" if side["verdict"] == PASS else ", ".join(side["not_passing"])
+        lines.append(f"{change['change'].upper()} {change['case']}: {failing}")
+    counts = ", ".join(f"{comparison['totals'][change]} {change}" for change in (*CHANGES, "unchanged"))
+    anew = comparison["before"]["verdict"] == PASS != comparison["after"]["verdict"]
+    return [*lines, counts + ("; the report passed before and fails now" if anew else "")]
+
+
+def run_compare(options: dict[str, str]) -> Done:
+    import hashlib
+
+    paths, reports, problems = [options["BEFORE"], options["AFTER"]], [], []
+    if paths == ["-", "-"]:
+        raise Failure("standard input can serve BEFORE or AFTER, not both")
+    for path in paths:
+        try:
+            data = read_bounded(path, BOUNDS["report"])
+            read = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+            value = read_json(data, Bound(64, "levels"), Bound(1_000_000, "JSON values"))
+            reports.append({"input": read, **read_report(value)})
+        except Refused as refused:
+            problems += [quoted_word(path) + problem for problem in refused.args]
+    if problems:
+        raise InputError(problems)
+    comparison = compare_reports(*reports)
+    gate, failing, summary = "--fail-on-regressions" in options, comparison["verdict"] == FAIL, "--summary" in options
+    lines = explain_comparison(comparison) if summary or (gate and failing) else []
+    if failing and not gate and summary:
+        lines.append("the exit status is 0 all the same: --fail-on-regressions was not given")
+    output = main_output("comparison", options, json_bytes(comparison))
+    return Done(paths, [output], lines, EXIT_VERDICT_FAIL if gate and failing else EXIT_REPORTED)
+
+
+ONE_LINE |= {"before", "after"}  # so that the two sides of a change stand one above the other
+COMMANDS["compare"] = Command("compare two reports: what got worse, what got better", COMPARE_HELP, run_compare)
 
 # ==== end of opt-in
 

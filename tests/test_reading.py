@@ -76,6 +76,14 @@ BOUNDS: Dict[str, Bounded] = {
     "max_calls": Bounded(
         50, lambda n: (workflows(case(max_calls={"a": n})), OBSERVED), "expected: $.cases[0].max_calls.a"
     ),
+    "runs": Bounded(
+        500, lambda n: (workflows(case(max_failing_runs=n)), OBSERVED), "expected: $.cases[0].max_failing_runs"
+    ),
+    "facts": Bounded(
+        20,
+        lambda n: (EXPECTED, traces(trace(calls=[call(facts={f"f{i}": True for i in range(n)})]))),
+        "observed: $[0].calls[0].facts",
+    ),
     "total_tool_ms": Bounded(
         180_000_000,
         lambda n: (workflows(case(max_total_tool_ms=n)), OBSERVED),

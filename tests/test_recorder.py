@@ -408,11 +408,11 @@ class Tools(RecorderCase):
             def bare() -> int:
                 return 1
 
-            @recorder.tool()
+            @recorder.tool()  # type: ignore[untyped-decorator]
             def empty() -> int:
                 return 2
 
-            @recorder.tool(name="renamed")
+            @recorder.tool(name="renamed")  # type: ignore[untyped-decorator]
             async def original() -> int:
                 return 3
 
