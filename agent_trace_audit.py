@@ -2461,18 +2461,23 @@ UNASKED = ("result", "without its call: passed over")
 METRICS = ("resource", "of metrics or logs: passed over")
 
 
+def require(fits: Any, at: Any, text: str) -> None:
+    if not fits:
+        raise Misfit((at, text))
+
+
 class Item:
     """A value of the file that knows its place: its document's line, the JSON path there, and what leads on to it."""
 
     def __init__(self, value: Any, at: tuple[int, str], within: str = "") -> None:
         self.value, self.at, self.within = value, at, within
 
-    def unfit(self, text: str) -> Misfit:
-        return Misfit((self.at, text))
+    def require(self, fits: Any, text: str = FOREIGN) -> None:
+        require(fits, self.at, text)
 
     def members(self) -> dict[str, Any]:
         if type(self.value) is not dict:
-            raise self.unfit(KEY_TWICE if isinstance(self.value, RepeatedKeys) else FOREIGN)
+            raise Misfit((self.at, KEY_TWICE if isinstance(self.value, RepeatedKeys) else FOREIGN))
         return self.value
 
     def has(self, key: str) -> bool:
@@ -2487,7 +2492,7 @@ class Item:
         for spelling in spellings:
             value = members.get(spelling)
             if value is not None and found is not None:
-                raise self.unfit(f"{name} and {spelling} are two spellings of one key; only one may be there")
+                raise Misfit((self.at, f"{name} and {spelling} are two spellings of one key; only one may be there"))
             if value is not None:
                 found, name = value, spelling
         if found is None and not needed:
@@ -2495,7 +2500,7 @@ class Item:
         try:
             return reader(found)
         except Misfit as misfit:
-            raise self.unfit(f"{self.within}{quoted_word(name)} {misfit.args[0][1]}") from None
+            raise Misfit((self.at, f"{self.within}{quoted_word(name)} {misfit.args[0][1]}")) from None
 
     def text(self, *spellings: str) -> str:
         """The non-empty string that must be there."""
@@ -2519,9 +2524,8 @@ class Item:
 
 def reader_of(kind: type, must: str) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
-        if isinstance(value, kind):
-            return value
-        raise Misfit(("", must))
+        require(isinstance(value, kind), "", must)
+        return value
 
     return read
 
@@ -2558,21 +2562,16 @@ def a_case(value: Any) -> str:
     raise Misfit(("", "must be a non-empty string or a whole number"))
 
 
-def milliseconds(value: Any) -> Any:
+def milliseconds(value: Any) -> Decimal:
     """A point in time in milliseconds -> nanoseconds, exactly, whatever its decimals."""
-    from fractions import Fraction
-
     number = a_number(value)
-    _, digits, exponent = number.as_tuple()
-    # Beyond these an exact number is of no clock, and could be made to fill the memory.
-    if not isinstance(exponent, int) or exponent < -100 or exponent + len(digits) > 30:
-        raise Misfit(("", "must be a point in time in milliseconds"))
-    return Fraction(number) * 1_000_000
+    require(number.is_finite() and -100 < number.adjusted() < 30, "", "must be a point in time in milliseconds")
+    return number.scaleb(6, ANY_NUMBER)
 
 
-def a_duration(value: Any) -> int:
-    """A number of milliseconds, rounded up; what is out of bounds stays out of bounds."""
-    number, beyond = a_number(value), Decimal(BOUNDS["duration_ms"].value + 1)
+def rounded_up(number: Decimal) -> int:
+    """Milliseconds as a whole number; what is out of bounds stays out of bounds."""
+    beyond = Decimal(BOUNDS["duration_ms"].value + 1)
     return -1 if number < 0 else int(min(number, beyond).to_integral_value("ROUND_CEILING", ANY_NUMBER))
 
 
@@ -2590,20 +2589,6 @@ def iso_time(value: Any) -> int:
             passed = time - datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
             return (passed.days * 86_400 + passed.seconds) * 10**9 + int((parts[2] or "").ljust(9, "0"))
     raise Misfit(("", "must be an ISO 8601 time such as 2026-01-05T10:00:00.250Z"))
-
-
-class Content:
-    """The one way by which args and outputs come in: asked if they are there, and nothing is kept but that."""
-
-    def keep(self, tool: str | None, part: str, value: Any) -> Any:
-        """What is kept of the args or the output of a call, None for none; of any tool's while that is not known."""
-        return None if value is None else True
-
-    def add(self, case: str, calls: list[Call], records: list[Record]) -> None:
-        """What else there is to say of the calls of a trace, once they are in order."""
-
-    def lines(self) -> list[str]:
-        return []
 
 
 class Record(SimpleNamespace):
@@ -2649,8 +2634,9 @@ class Found:
     As a context it collects what is refused inside, so that one bad record hides no other.
     """
 
-    def __init__(self, options: dict[str, str], content: Any) -> None:
-        self.options, self.content = options, content
+    def __init__(self, options: dict[str, str], content: Any = None) -> None:
+        self.options = options
+        self.content = content  # what is handed args and outputs, and has more to say of calls
         self.field = options.get("--case-id", "trace")  # the one that names the case
         self.traces: dict[str, Gathered] = {}
         self.words: set[bytes] = set()  # of records and whole traces, to know those that are repeated word for word
@@ -2678,14 +2664,18 @@ class Found:
     def clean(self, text: str, what: str, at: tuple[int, str]) -> str:
         """A name with the characters that may be written; `names` holds what each clean name of a kind was before."""
         cleaned, taken = re.sub("[^A-Za-z0-9.:_-]", "_", text), self.names.setdefault(what, {})
-        if not IDENTIFIER.fullmatch(cleaned):
-            raise Misfit((at, f"the {what} must have 1 to 128 characters"))
+        require(IDENTIFIER.fullmatch(cleaned), at, f"the {what} must have 1 to 128 characters")
         if cleaned not in taken:
             self.note("name", "with characters replaced by _ (of tools, cases and calls)", cleaned != text)
-        if taken.setdefault(cleaned, text) != text:
-            advice = "when all but A-Z a-z 0-9 . : _ - becomes _; they must differ in those"
-            raise Misfit((at, f"the {what} becomes the same as another {advice}"))
+        advice = "becomes the same as another when all but A-Z a-z 0-9 . : _ - becomes _; they must differ in those"
+        require(taken.setdefault(cleaned, text) == text, at, f"the {what} {advice}")
         return cleaned
+
+    def keep(self, tool: str | None, part: str, value: Any) -> Any:
+        """The one way by which args and outputs come in: asked if they are there, and nothing else is kept here."""
+        if value is None:
+            return None
+        return self.content.keep(tool, part, value) if self.content else True
 
     def asked(self, item: Item, **keys: str) -> dict[str, str]:
         """The field that --case-id names, by its key, where it is given; a KEY is looked up in `metadata` or here."""
@@ -2703,13 +2693,12 @@ class Found:
             self.note(*(("trace", "recorded before, word for word: counted once") if whole else REPEATED))
             self.spare += not whole
             return None
-        if whole and known:
-            raise item.unfit("a different trace with the same id was recorded before")
+        item.require(not (whole and known), "a different trace with the same id was recorded before")
         self.words.add(word)
         trace = self.traces[id] if known else self.traces.setdefault(id, Gathered(item.at))
         for field, value in given.items():
-            if trace.given.setdefault(field, value) != value:
-                raise item.unfit(f"gives another {quoted_word(field)} than a record of its trace before")
+            text = f"gives another {quoted_word(field)} than a record of its trace before"
+            item.require(trace.given.setdefault(field, value) == value, text)
         return trace
 
     def span(self, trace: Gathered | None, item: Item, **fields: Any) -> None:
@@ -2718,7 +2707,7 @@ class Found:
         if trace is None:
             return
         for part in ("args", "output") if fields.get("tool") else ():
-            fields[part] = self.content.keep(fields["tool"], part, fields.get(part))
+            fields[part] = self.keep(fields["tool"], part, fields.get(part))
         record = Record(at=item.at, **{name: value for name, value in fields.items() if value is not None})
         index = trace.spans.setdefault(record.span, len(trace.records))
         if index == len(trace.records):
@@ -2726,8 +2715,8 @@ class Found:
             return
         first = trace.records[index]
         same = (first.parent, first.tool, first.start) == (record.parent, record.tool, record.start)
-        if not same or (first.end is None) == (record.end is None) or first.merged:
-            raise item.unfit("repeats a span id of its trace, and is neither the same word for word nor the span's end")
+        end = same and (first.end is None) != (record.end is None) and not first.merged
+        item.require(end, "repeats a span id of its trace, and is neither the same word for word nor the span's end")
         self.spare += 1
         self.note(*REPEATED)
         trace.records[index] = merge(record if first.end is None else first, first, record)
@@ -2736,7 +2725,7 @@ class Found:
         """What ends a call, wherever the call itself stands; the first one counts."""
         tool = trace.records[trace.spans[span]].tool if span in trace.spans else None
         if span not in trace.answers:
-            trace.answers[span] = {**fields, "ended": True, "output": self.content.keep(tool, "output", output)}
+            trace.answers[span] = {**fields, "ended": True, "output": self.keep(tool, "output", output)}
 
 
 def merge(kept: Record, first: Record, other: Record) -> Record:
@@ -2771,8 +2760,7 @@ def read_openai_agents(item: Item, found: Found) -> None:
                 found.trace(record, record.text("id"), given)
                 found.records += 1
                 continue
-            if kind != "trace.span":
-                raise record.unfit(FOREIGN)
+            record.require(kind == "trace.span")
             data, end = record.inner("span_data"), record.read(iso_time, "ended_at")
             tool = data.text("name") if data.text("type") == "function" else None
             output = data.get("output")
@@ -2802,11 +2790,9 @@ GENERIC_TYPES = ("tool", "function", "agent", "generation", "guardrail", "handof
 
 def read_generic_jsonl(item: Item, found: Found) -> None:
     missing, kind = [key for key in GENERIC_KEYS if not item.has(key)], item.get("type")
-    if missing:
-        text = f"a span must have {listing(GENERIC_KEYS)}; it has no {missing[0]}"
-        raise item.unfit(text if len(missing) == 1 else FOREIGN)
-    if kind not in GENERIC_TYPES:
-        raise item.unfit(f"type must be one of {', '.join(GENERIC_TYPES)}")
+    item.require(len(missing) < 2)
+    item.require(not missing, f"a span must have {listing(GENERIC_KEYS)}; it has no {''.join(missing)}")
+    item.require(kind in GENERIC_TYPES, f"type must be one of {', '.join(GENERIC_TYPES)}")
     trace, end, output = item.text("trace_id"), item.read(iso_time, "ended_at"), item.get("output")
     # Of its metadata the first record of the trace tells; the other two are given by any and must agree.
     given = found.asked(item, metadata="trace_metadata") if trace not in found.traces else {}
@@ -2828,8 +2814,7 @@ def read_generic_jsonl(item: Item, found: Found) -> None:
 
 
 def read_attest(item: Item, found: Found) -> None:
-    if not item.has("steps") or not (item.has("schema_version") or item.has("trace_id")):
-        raise item.unfit(FOREIGN)
+    item.require(item.has("steps") and (item.has("schema_version") or item.has("trace_id")))
     given = found.asked(item, agent="agent_id", conversation="conversation_id")
     trace = found.trace(item, item.text("trace_id"), given, whole=True)
     steps = list(attest_steps(item, iter(range(1, sys.maxsize)), None)) if trace else []
@@ -2855,15 +2840,15 @@ def read_attest(item: Item, found: Found) -> None:
                 ended=end is not None or result is not None,  # neither: a request, which proves no run
                 args=step.get("args"),
                 output=result,
-                measured_ms=metadata.read(a_duration, "duration_ms"),
+                measured_ms=metadata.read(lambda value: rounded_up(a_number(value)), "duration_ms"),
                 cost=metadata.read(a_number, "cost_usd"),
             )
 
 
 def attest_steps(trace: Item, places: Iterator[int], around: Any) -> Iterator[tuple[Item, Any, Any]]:
     """Every step with its span and the span of the step around it; those of a sub_trace after its own."""
-    if trace.read(a_number, "schema_version", needed=not trace.within) not in (None, 1, 2):
-        raise trace.unfit(f"{trace.within}schema_version must be 1 or 2")
+    version = trace.read(a_number, "schema_version", needed=not trace.within)
+    trace.require(version in (None, 1, 2), f"{trace.within}schema_version must be 1 or 2")
     trace.read(an_array, "steps", needed=True)
     for step in trace.entries("steps"):
         place, id = next(places), step.read(a_text, "span_id")
@@ -2894,8 +2879,7 @@ OTLP_READ = {*OTLP_NAMES, *OTLP_KINDS, *OTLP_LOOKS, *OTLP_IN, *OTLP_OUT, *OTLP_E
 def read_otlp(item: Item, found: Found) -> None:
     if isinstance(item.get("trace"), dict):  # as Tempo answers
         item = item.inner("trace")
-    if not any(map(item.has, OTLP_SPANS + OTLP_OTHERS)):
-        raise item.unfit(FOREIGN)
+    item.require(any(map(item.has, OTLP_SPANS + OTLP_OTHERS)))
     found.note(*METRICS, len(list(item.entries(*OTLP_OTHERS))))
     for group in item.entries(*OTLP_SPANS):
         with found:
@@ -2931,8 +2915,8 @@ def read_otlp_span(span: Item, resource: Item, found: Found) -> None:
         end=end,
         failed=failed,
         ended=end is not None,
-        args=next((own.get(key) for key in OTLP_IN if own.has(key)), None),
-        output=next((own.get(key) for key in OTLP_OUT if own.has(key)), None),
+        args=next((own.get(key) for key in OTLP_IN if tool and own.has(key)), None),
+        output=next((own.get(key) for key in OTLP_OUT if tool and own.has(key)), None),
         sure=True,  # exporters leave content out by default
         waits=own.has("pydantic_ai.tool.deferral.name"),
         agentic=agentic or tool is not None or looks,
@@ -2951,8 +2935,8 @@ def otlp_attributes(holder: Item, found: Found) -> tuple[Item, bool]:
         agentic = agentic or key.startswith(OTLP_AGENTIC)
         if key in OTLP_READ or key == asked:
             value = otlp_value(entry.inner("value"))
-            if key in values and fingerprint(values[key]) != fingerprint(value):
-                raise entry.unfit("an attribute is given twice, with two values")
+            same = key not in values or fingerprint(values[key]) == fingerprint(value)
+            entry.require(same, "an attribute is given twice, with two values")
             values[key] = value
     return Item({key: value for key, value in values.items() if value is not None}, holder.at), agentic
 
@@ -3003,26 +2987,25 @@ def otlp_tool(own: Item, span: Item, found: Found) -> tuple[str | None, bool]:
     looks = [key for key, word in OTLP_LOOKS.items() if own.has(key) and word in ("", str(own.get(key)).strip('"'))]
     if not called and not looks:
         return None, False
-    if not called and "--unnamed" not in found.options:
-        ways = "--unnamed skip leaves it out, --unnamed span-name counts it"
-        raise span.unfit(f"looks like a tool call by its {looks[0]}, but is none by what tells one; {ways}")
-    skip = not called and found.options["--unnamed"] == "skip"
-    found.note("span", f"that looked like a tool call: {'left out' if skip else 'counted as one'}", not called)
-    if skip:
-        return None, True
+    if not called:
+        ways = "but is none by what tells one; --unnamed skip leaves it out, --unnamed span-name counts it"
+        span.require("--unnamed" in found.options, f"looks like a tool call by its {looks[0]}, {ways}")
+        skip = found.options["--unnamed"] == "skip"
+        found.note("span", f"that looked like a tool call: {'left out' if skip else 'counted as one'}")
+        if skip:
+            return None, True
     names = [own.get(key) for key in OTLP_NAMES if own.has(key)]
     names += [named or served or (name if langsmith == "tool" or not called else None)]
-    with contextlib.suppress(Misfit):
-        return str(a_text(names[0])), True
-    raise span.unfit(f"a tool call must name its tool, in {listing(OTLP_NAMES)} or as execute_tool NAME")
+    tool = names[0] if isinstance(names[0], str) and not SURROGATE.search(names[0]) else ""
+    span.require(tool, f"a tool call must name its tool, in {listing(OTLP_NAMES)} or as execute_tool NAME")
+    return tool, True
 
 
 def read_traceix(item: Item, found: Found) -> None:
     payload = item.has("trajectories")
-    if not payload and not (item.has("test_name") and item.has("steps")):
-        raise item.unfit(FOREIGN)
-    if payload and (item.has("steps") or item.get("trajectories") is None):
-        raise item.unfit("trajectories must be an array, in a record without steps of its own")
+    item.require(payload or (item.has("test_name") and item.has("steps")))
+    alone = not payload or (not item.has("steps") and item.get("trajectories") is not None)
+    item.require(alone, "trajectories must be an array, in a record without steps of its own")
     found.known = True  # a payload without trajectories is a record all the same
     for trajectory in item.entries("trajectories") if payload else [item]:
         with found:
@@ -3030,8 +3013,7 @@ def read_traceix(item: Item, found: Found) -> None:
             trace = found.trace(trajectory, trajectory.text("test_name"), {}, whole=True)
             for number, step in enumerate(trajectory.entries("steps") if trace else (), 1):
                 with found:
-                    if not step.has("error"):
-                        raise step.unfit("a step must have the key error; a golden snapshot records no outcome")
+                    step.require(step.has("error"), "must have the key error; a golden snapshot records no outcome")
                     found.span(
                         trace,
                         step,
@@ -3041,15 +3023,14 @@ def read_traceix(item: Item, found: Found) -> None:
                         ended=True,
                         args=step.get("args"),
                         output=step.get("result"),
-                        measured_ms=step.read(a_duration, "latency_ms"),
+                        measured_ms=step.read(lambda value: rounded_up(a_number(value)), "latency_ms"),
                     )
 
 
 def read_claude_code(item: Item, found: Found) -> None:
     kind, spoken, records = item.get("type"), item.get("type") in ("assistant", "user"), found.records
     session = item.read(a_text, "sessionId") or item.read(a_text, "session_id")
-    if not isinstance(kind, str) or (session is None and (spoken or item.has("trace_id"))):
-        raise item.unfit(FOREIGN)
+    item.require(isinstance(kind, str) and (session is not None or not (spoken or item.has("trace_id"))))
     if session is not None:  # unlike a summary
         known = session in found.traces and found.field in found.traces[session].given  # later lines may differ
         trace = found.trace(item, session, {} if known else found.asked(item, metadata=""))
@@ -3100,8 +3081,7 @@ def read_talks(item: Item, found: Found, read: Callable[[Item], Any]) -> None:
     else:
         holder = item.inner("values") if isinstance(item.get("values"), dict) else item  # the state of a thread
         keys = [key for key in TALKS if holder.has(key)]
-        if not keys:
-            raise item.unfit(FOREIGN)  # a lone message too
+        item.require(keys)  # which a lone message has not
         messages, id, given = list(holder.entries(keys[0])), item.read(a_case, "id"), found.asked(item, metadata="")
     for message in messages:
         with found:
@@ -3135,15 +3115,13 @@ def pair(messages: list[Any], trace: Gathered, found: Found) -> None:
 
 def read_openai_message(message: Item) -> Any:
     role, legacy, calls = message.get("role"), message.inner("function_call"), []
-    if not isinstance(role, str):
-        raise message.unfit(FOREIGN)
+    message.require(isinstance(role, str))
     for call in message.entries("tool_calls"):
         key, args = ("function", "arguments") if call.get("custom") is None else ("custom", "input")
         calls.append((call, call.read(a_text, "id"), call.inner(key).text("name"), call.inner(key).get(args)))
     if legacy.value:
         calls.append((message, ("named", legacy.text("name")), legacy.text("name"), legacy.get("arguments")))
-    if calls and role != "assistant":
-        raise message.unfit("only a message of the role assistant may hold tool calls")
+    message.require(not calls or role == "assistant", "only a message of the role assistant may hold tool calls")
     if role not in ("tool", "function"):
         return calls, None
     id = message.read(a_text, "tool_call_id") if role == "tool" else ("named", message.text("name"))
@@ -3161,16 +3139,14 @@ def read_langchain_message(message: Item) -> Any:
     if wrapper == "kwargs" and isinstance(names, list) and names:
         kind = names[-1]
     kind = kind.replace("Message", "").lower() if isinstance(kind, str) and body.has("content") else ""
-    if kind.endswith("chunk"):
-        raise message.unfit("must be a whole message, not a chunk of one")
-    if kind not in LANGCHAIN_TYPES:
-        raise message.unfit(FOREIGN)
+    message.require(not kind.endswith("chunk"), "must be a whole message, not a chunk of one")
+    message.require(kind in LANGCHAIN_TYPES)
     entries = body.entries("tool_calls") if kind == "ai" else ()
     calls = [(call, call.read(a_text, "id"), call.text("name"), call.get("args")) for call in entries]
     if kind != "tool":
         return calls, None
-    if body.get("status") not in (None, "success", "error"):
-        raise message.unfit(f"{body.within}status must be success or error")
+    known = body.get("status") in (None, "success", "error")
+    message.require(known, f"{body.within}status must be success or error")
     return calls, (body.read(a_text, "tool_call_id"), body.get("content"), body.get("status") == "error")
 
 
@@ -3191,8 +3167,8 @@ FORMATS = {
 TRACE_FIELDS = ("trace", "test")  # traceix reads as `trace` what others do not have: a name that stays from run to run
 
 
-def import_text(path: str) -> str:
-    """Path -> text, every bound kept on it before a parser sees it."""
+def import_documents(path: str) -> Iterator[tuple[Item, bool]]:
+    """Every document of a file, unsliced, and whether a key stands twice in it; the bounds are kept before a parser."""
     data = read_bounded(path, IMPORT_SIZE)
     text, bones = decode(data), skeleton(data)
     if exceeds_depth(bones, IMPORT_DEPTH):
@@ -3201,11 +3177,7 @@ def import_text(path: str) -> str:
     documents = sum(bones.count(joint) for joint in (b"}{", b"}[", b"]{", b"]["))
     if count_nodes(bones) + documents > IMPORT_NODES.value:
         raise Refused(TOO_MANY_NODES)
-    return text
-
-
-def import_documents(text: str) -> Iterator[tuple[Item, bool]]:
-    """Every document of a file, unsliced, and whether a key stands twice in it; raises a syntax error."""
+    del data, bones  # the memory is for the documents
     flawed: list[Any] = []
 
     def keep_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -3221,7 +3193,14 @@ def import_documents(text: str) -> Iterator[tuple[Item, bool]]:
     position, line = 0, 1
     while (start := blanks.match(text, position).end()) < len(text):  # type: ignore[union-attr]
         line += text.count("\n", position, start)
-        value, position = decoder.raw_decode(text, start)
+        try:
+            value, position = decoder.raw_decode(text, start)
+        except json.JSONDecodeError as error:
+            # What is missing is missed where the text before it ends, not on the next line: this one was cut off.
+            next_line = error.msg.startswith("Expecting property") and text.startswith("{", error.pos)
+            if next_line or error.msg.startswith(("Expecting ','", "Expecting ':'")) or not text[error.pos :].strip():
+                error.pos = len(text[: error.pos].rstrip())
+            raise Refused(syntax_problem(text, error)) from None
         yield Item(value, (line, "$")), bool(flawed)
         flawed.clear()
         line += text.count("\n", start, position)
@@ -3249,7 +3228,7 @@ LOOKS = {
 def resemblance(item: Item) -> str:
     """What a document of none of the named format looks like, be it a flawed one."""
     for other in FORMATS:
-        elsewhere = Found({}, Content())
+        elsewhere = Found({})
         read_document(item, other, elsewhere)
         if elsewhere.known:
             return f"it looks like {other}"
@@ -3259,17 +3238,16 @@ def resemblance(item: Item) -> str:
     return next((words for words, looks in LOOKS.items() if any(look <= keys for look in looks)), "")
 
 
-def gather(text: str, name: str, found: Found) -> None:
+def gather(path: str, name: str, found: Found) -> None:
     """Find all records of a file; raises Refused for a file of another format."""
     advice, number = "", 0
-    for number, (item, flawed) in enumerate(import_documents(text), 1):
+    for number, (item, flawed) in enumerate(import_documents(path), 1):
         if number > IMPORT_NODES.value:  # numbers and strings, one after another, which no bracket shows
             raise Refused(TOO_MANY_NODES)
         refused = found.refused
         read_document(item, name, found)
-        with found:
-            if flawed and refused == found.refused:  # it stands where no reader looks
-                raise item.unfit(KEY_TWICE)
+        with found:  # where it stands no reader looks
+            item.require(not flawed or refused < found.refused, KEY_TWICE)
         if not (found.known or advice or number > 10_000):  # by then a file has shown what it is
             advice = resemblance(item)
     if not found.known:
@@ -3296,9 +3274,8 @@ def nest(trace: Gathered) -> tuple[dict[int, int], dict[int, int | None]]:
             double = shared or (record.served and call is not None and record.tool == records[call].tool)
             calls[index] = call if double and call is not None else index
         reached += inside.pop(index, [])
-    if inside:
-        first = min(index for index in inside if index is not None)
-        raise Misfit((records[first].at, "a span lies inside itself, by way of its parents"))
+    for index in sorted(index for index in inside if index is not None):
+        raise Misfit((records[index].at, "a span lies inside itself, by way of its parents"))
     return calls, around
 
 
@@ -3329,18 +3306,15 @@ def overlapping(times: dict[int, tuple[Any, Any]], around: dict[int, int | None]
     return [index for index in times if index in beside]
 
 
-def call_cost(record: Record, found: Found) -> str | None:
-    """The cost digit for digit, rounded up to six decimals; None, and noted, where money cannot say it."""
-    if record.cost is None:
-        return None
-    exponent = record.cost.as_tuple().exponent
-    if isinstance(exponent, int) and 0 <= record.cost < 10**9:
-        step = Decimal((0, (1,), max(-6, min(0, exponent))))
+def call_cost(cost: Decimal | None, found: Found) -> str | None:
+    """A cost digit for digit, rounded up to six decimals; None, and noted, where money cannot say it."""
+    if cost is not None and 0 <= cost < 10**9:
+        step = Decimal((0, (1,), max(-6, min(0, int(cost.as_tuple().exponent)))))
         # Neither EXACT, which refuses to round, nor the caller's context.
-        text = plain_money(record.cost.quantize(step, "ROUND_CEILING", ANY_NUMBER).copy_abs())
+        text = plain_money(cost.quantize(step, "ROUND_CEILING", ANY_NUMBER).copy_abs())
         if MONEY.fullmatch(text):
             return text
-    found.note("cost", "left out: money cannot say it")
+    found.note("cost", "left out: money cannot say it", cost is not None)
     return None
 
 
@@ -3348,10 +3322,10 @@ def call_duration(record: Record, found: Found) -> int | None:
     """From start to end in milliseconds, rounded up; None, and noted, where that says nothing."""
     duration, bound = record.measured_ms, BOUNDS["duration_ms"]
     if record.start is not None and record.end is not None:
-        duration = -1 if record.end < record.start else -int((record.start - record.end) // 1_000_000)
+        duration = rounded_up(ANY_NUMBER.subtract(record.end, record.start).scaleb(-6, ANY_NUMBER))
     if duration is not None and 0 <= duration <= bound.value:
         return duration
-    wrong = "with a negative duration: left out" if duration and duration < 0 else f"of more than {bound}: no duration"
+    wrong = "with a negative duration: left out" if duration == -1 else f"of more than {bound}: no duration"
     found.note("call", "without times: no duration" if duration is None else wrong)
     return None
 
@@ -3392,9 +3366,9 @@ def shape_calls(trace: Gathered, case: str, found: Found) -> list[Call]:
             found.note("record", "of the same call as one around it: counted once")
             records[call] = merge(records[call], records[call], records[index])
     made = sorted(set(calls.values()))
-    if len(made) > BOUNDS["calls"].value:
-        most = f"at most {BOUNDS['calls']} can be written; cut the run into cases"
-        raise Misfit((trace.at, f"the trace holds {counted(len(made), 'call')}, and {most}"))
+    most = f"at most {BOUNDS['calls']} can be written; cut the run into cases"
+    fits = len(made) <= BOUNDS["calls"].value
+    require(fits, trace.at, f"the trace holds {counted(len(made), 'call')}, and {most}")
     times = {index: (records[index].start, records[index].end) for index in made}
     if all(start is None and end is None for start, end in times.values()):
         times = {index: (records[index].asked, records[index].answered) for index in made}
@@ -3408,17 +3382,18 @@ def shape_calls(trace: Gathered, case: str, found: Found) -> list[Call]:
             id=found.clean(span, "call id", record.at),
             tool=found.clean(str(record.tool), "tool name", record.at),
             status=statuses[index],
-            cost_usd=call_cost(record, found),
+            cost_usd=call_cost(record.cost, found),
             duration_ms=call_duration(record, found),
         )
-    if len(found.names["call id"]) < len(shaped):
-        raise Misfit((trace.at, "the id of a call must not look like the step-N of a call without one"))
+    apart = len(found.names["call id"]) == len(shaped)
+    require(apart, trace.at, "the id of a call must not look like the step-N of a call without one")
     beside = overlapping({index: times[index] if index in shaped else (None, None) for index in order}, around)
     if beside and "--overlap" not in found.options:
         named = listing([f"{shaped[index].id} ({shaped[index].tool})" for index in beside])
         advice = "a trace is serial, and --overlap start-order accepts them in order of their start"
         raise Misfit((records[beside[0]].at, f"calls ran in parallel with others: {named}; {advice}"))
-    found.content.add(case, list(shaped.values()), [records[index] for index in shaped])
+    if found.content:
+        found.content.add(case, list(shaped.values()), [records[index] for index in shaped])
     return list(shaped.values())
 
 
@@ -3436,14 +3411,12 @@ def shape_traces(found: Found) -> list[dict[str, Any]]:
     for id, trace in kept.items():
         with found:
             case = id if field in TRACE_FIELDS else trace.given.get(field)
-            if case is None:
-                raise Misfit(
-                    (trace.at, f"the trace has no {quoted_word(field)}; every trace must, or another --case-id")
-                )
-            if case in found.names.get("case id", {}).values() and not runs:
-                ways = "--runs accepts several runs of a case, or choose another --case-id"
-                raise Misfit((trace.at, f"another trace has the same case id; {ways}"))
-            case = found.clean(case, "case id", trace.at)
+            lacking = f"the trace has no {quoted_word(field)}; every trace must, or another --case-id"
+            require(case is not None, trace.at, lacking)
+            ways = "--runs accepts several runs of a case, or choose another --case-id"
+            fits = runs or case not in found.names.get("case id", {}).values()
+            require(fits, trace.at, f"another trace has the same case id; {ways}")
+            case = found.clean(str(case), "case id", trace.at)
             names = {"id": found.clean(id, "trace id", trace.at), "case": case} if runs else {"id": case}
             calls = shape_calls(trace, case, found)
             shaped.append({**names, "calls": [report_call(call) for call in calls]})
@@ -3463,33 +3436,26 @@ def import_notes(found: Found, name: str, traces: list[dict[str, Any]]) -> list[
     if found.field == "trace" and not set(fields) <= set(TRACE_FIELDS):
         lines.append(f"note: trace ids change with every run; --case-id can name a case by {listing(fields)}")
     lines += [f"note: {counted(number, noun)} {text}" for (noun, text), number in found.noted.items()]
-    lines += found.content.lines()
+    lines += found.content.lines() if found.content else []
     most = BOUNDS["problems"].value
     return lines if len(lines) <= most else [*lines[: most - 1], f"and {len(lines) - most + 1:,} more"]
 
 
 def import_traces(path: str, name: str, found: Found) -> tuple[bytes, list[str]]:
     """A file -> the bytes of its observed traces, and what to say of them; raises InputError."""
-    shown, text, traces = quoted_word(path), "", []
+    shown, traces = quoted_word(path), []
     try:
-        text = import_text(path)
-        gather(text, name, found)
+        gather(path, name, found)
         traces = [] if found.problems else shape_traces(found)
-    except json.JSONDecodeError as error:
-        # What is missing is missed where the text before it ends, not on the line that follows: a line was cut off.
-        next_line = error.msg.startswith("Expecting property") and text.startswith("{", error.pos)
-        if next_line or error.msg.startswith(("Expecting ','", "Expecting ':'")) or not text[error.pos :].strip():
-            error.pos = len(text[: error.pos].rstrip())
-        raise InputError([shown + syntax_problem(text, error)]) from None
     except Refused as refused:
         raise InputError([shown + problem for problem in refused.args]) from None
     problems = []
-    for (line, path), text in sorted(found.problems, key=lambda problem: problem[0][0]):
-        problems.append(f"{shown}:{line}: {text}" if path == "$" else f"{shown}:{line}: {path}: {text}")
+    for (line, inside), text in sorted(found.problems, key=lambda problem: problem[0][0]):
+        problems.append(f"{shown}:{line}: {text}" if inside == "$" else f"{shown}:{line}: {inside}: {text}")
     data = json_bytes(traces)
     if not problems:
-        name_all = f"{shown}: the traces cannot be written, import fewer at a time"
-        accept(problems, name_all, lambda: within(data, BOUNDS["size"]), read_observed)
+        what = f"{shown}: the traces cannot be written, import fewer at a time"
+        accept(problems, what, lambda: within(data, BOUNDS["size"]), read_observed)
     if problems:
         raise InputError(problems, found.refused - len(found.problems))
     return data, import_notes(found, name, traces)
@@ -3505,7 +3471,7 @@ def run_import(options: dict[str, str], content: Any = None) -> Done:
         raise Failure(f"--case-id must be one of {', '.join(fields)} for {name}{key}")
     if "--runs" in options and field in TRACE_FIELDS:
         raise Failure("--runs needs a --case-id that is the same for all runs of a case, not that of the trace")
-    data, lines = import_traces(path, name, Found(options, content or Content()))
+    data, lines = import_traces(path, name, Found(options, content))
     return Done([path], [main_output("list of traces", options, data)], [f"{NAME}: {line}" for line in lines])
 
 
@@ -3684,9 +3650,8 @@ class Facts:
                 self.paths.setdefault(tool, set()).add(path)
         self.truths: dict[tuple[str, str], list[bool | None]] = {(one.tool, one.fact): [] for one in definitions}
 
-    def keep(self, tool: str | None, part: str, value: Any) -> Any:
-        if value is None:
-            return None
+    def keep(self, tool: str | None, part: str, value: Any) -> dict[str, Any]:
+        """What of the args or the output of a call leads somewhere; of any call, while its tool is not known."""
         named = self.paths if tool is None else [re.sub("[^A-Za-z0-9.:_-]", "_", tool)]
         paths = {path for tool in named for path in self.paths.get(tool, ()) if path.startswith(part)}
         value = opened(value) if paths else value

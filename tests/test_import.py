@@ -566,8 +566,7 @@ class CommandLine(ImportTestCase):
 
     def test_a_further_format_is_one_function_and_one_line(self) -> None:
         def read_csvlike(item: product.Item, found: product.Found) -> None:
-            if not item.has("run"):
-                raise item.unfit(product.FOREIGN)
+            item.require(item.has("run"))
             found.span(
                 found.trace(item, item.text("run"), found.asked(item, job="job")),
                 item,
