@@ -2446,6 +2446,144 @@ class Recorder:
 
 __all__.append("Recorder")
 
+# ---- comparison: two reports -> what got worse, better, other -----------------------------------
+
+CHANGES = ("regressed", "removed", "added", "changed", "fixed")  # what there is to tell, in this order
+
+COMPARE_HELP = """\
+usage: agent_trace_audit.py compare BEFORE AFTER [options]
+
+Compare two reports of this program: which cases got worse, which better, which changed otherwise.
+
+arguments and options:
+  BEFORE                     the report of the earlier check; - is standard input
+  AFTER                      the report of the later one; - is standard input (for one of the two)
+  --fail-on-regressions      exit 2 when the comparison's verdict is fail
+  --output FILE              write there, whole or not at all, instead of to standard output
+  --summary                  also explain the result on standard error, passing or not
+  --version                  show the version and the SHA-256 of this script's own bytes
+  --help                     show this help
+
+The verdict is fail when a case, or the report as a whole, passed before and does not now, or a case is gone.
+The exit status is that of a check, with --fail-on-regressions in place of --fail-on-errors.
+"""
+
+
+def having(**keys: Reader) -> Reader:
+    """A reader of objects with at least these keys; what else they hold is not looked at."""
+    return object_of({name: Key(read, required=True) for name, read in keys.items()}, others=True)
+
+
+def read_sum(value: Any) -> int:
+    """A whole number that a report can have added up."""
+    number, most = exact_whole(value), BOUNDS["traces"].value * BOUNDS["total_tool_ms"].value
+    if number is None or not 0 <= number <= most:
+        raise Misfit(("", f"must be a whole number from 0 to {most:,}"))
+    return number
+
+
+def measured(read_total: Reader) -> Reader:
+    """A reader of a cost or a time; None where some call is not measured."""
+    read = having(known_total=read_total, unknown_calls=read_sum)
+    return lambda value: None if (used := read(value))["unknown_calls"] else used["known_total"]
+
+
+def read_report(value: Any) -> dict[str, Any]:
+    """What is compared of a report: its verdict, its totals, and of each case, by its id, what a change shows."""
+    first = value[0] if isinstance(value, list) and value else value
+    if first is not value or not isinstance(value, dict) or "report_version" not in value:
+        kinds = {"calls": "recorded traces", "cases": "expected workflows", "comparison_version": "a comparison"}
+        known = [f"this looks like {kinds[key]}" for key in kinds if isinstance(first, dict) and key in first]
+        hint = (known or ["what another tool wrote cannot be compared"])[0]
+        raise Refused(f': $: must be a report of this program, an object with the key "report_version"; {hint}')
+    if exact_whole(value["report_version"]) != REPORT_VERSION:
+        raise Refused(f": $.report_version: must be {REPORT_VERSION}; a report of another version cannot be compared")
+    # Known words alone, since they are written out again: nothing else that stands in their place may be.
+    rules = [*[rule.name for rule in RULES], "min_passing_runs", "max_failing_runs"]
+    checks = array_of(having(rule=one_of(rules), verdict=one_of(VERDICTS)), Bound(len(rules), "checks"), least=1)
+    money = text_that(re.compile(r"[0-9]{1,14}(?:\.[0-9]{1,6})?").fullmatch, 'must be a sum of money such as "0.25"')
+    used, verdict = {"cost_usd": measured(money), "tool_ms": measured(read_sum)}, one_of((PASS, FAIL))
+    ids: set[str] = set()
+    cases = array_of(having(id=unlike(ids), verdict=verdict, checks=checks, **used), BOUNDS["cases"], 1, ids)
+    try:
+        report: dict[str, Any] = having(verdict=verdict, totals=having(**used), cases=cases)(value)
+    except Misfit as misfit:
+        raise Refused(*[f": ${place}: {text}" for place, text in misfit.args]) from None
+    sides = {}
+    for case in report["cases"]:
+        failing = [check["rule"] for check in case["checks"] if check["verdict"] in (FAIL, UNKNOWN)]
+        sides[case["id"]] = {"verdict": case["verdict"], "not_passing": failing, **{key: case[key] for key in used}}
+    return {**report, "cases": sides}
+
+
+def change_of(before: dict[str, Any] | None, after: dict[str, Any] | None) -> str:
+    if before is None or after is None:
+        return "removed" if before else "added"
+    if before["verdict"] != after["verdict"]:
+        return "regressed" if before["verdict"] == PASS else "fixed"
+    return "unchanged" if set(before["not_passing"]) == set(after["not_passing"]) else "changed"
+
+
+def compare_reports(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    """The comparison of two reports as they were read, each with the size and SHA-256 of its bytes as `input`."""
+    found: dict[str, Any] = {kind: [] for kind in ("unchanged", "changed", "fixed", "regressed", "added", "removed")}
+    for id in {**after["cases"], **before["cases"]}:  # those that are gone come last
+        sides = {"before": before["cases"].get(id), "after": after["cases"].get(id)}
+        change = change_of(**sides)
+        found[change].append({"case": id, "change": change, **sides})
+    comparison = {"comparison_version": 1, "checker": {"name": NAME, "version": VERSION}}
+    for name, report in (("before", before), ("after", after)):
+        passed = sum(case["verdict"] == PASS for case in report["cases"].values())
+        counts = {"cases": len(report["cases"]), "passed": passed}
+        comparison[name] = {**report["input"], "verdict": report["verdict"], **counts}
+    worse = found["regressed"] or found["removed"] or before["verdict"] == PASS != after["verdict"]
+    comparison["verdict"] = FAIL if worse else PASS
+    comparison["totals"] = {change: len(cases) for change, cases in found.items()}
+    for key in before["totals"]:
+        comparison[key] = {"before": before["totals"][key], "after": after["totals"][key]}
+    return {**comparison, "changes": [case for change in CHANGES for case in found[change]]}
+
+
+def explain_comparison(comparison: dict[str, Any]) -> list[str]:
+    """A line per change, with what does not pass now or, where nothing is now, before; and a line of counts."""
+    lines = []
+    for change in comparison["changes"]:
+        side = change["before" if change["change"] in ("fixed", "removed") else "after"]
+        failing = "passed" if side["verdict"] == PASS else ", ".join(side["not_passing"])
+        lines.append(f"{change['change'].upper()} {change['case']}: {failing}")
+    counts = ", ".join(f"{comparison['totals'][change]} {change}" for change in (*CHANGES, "unchanged"))
+    anew = comparison["before"]["verdict"] == PASS != comparison["after"]["verdict"]
+    return [*lines, counts + ("; the report passed before and fails now" if anew else "")]
+
+
+def run_compare(options: dict[str, str]) -> Done:
+    import hashlib
+
+    paths, reports, problems = [options["BEFORE"], options["AFTER"]], [], []
+    if paths == ["-", "-"]:
+        raise Failure("standard input can serve BEFORE or AFTER, not both")
+    for path in paths:
+        try:
+            data = read_bounded(path, BOUNDS["report"])
+            read = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+            value = read_json(data, Bound(64, "levels"), Bound(1_000_000, "JSON values"))
+            reports.append({"input": read, **read_report(value)})
+        except Refused as refused:
+            problems += [quoted_word(path) + problem for problem in refused.args]
+    if problems:
+        raise InputError(problems)
+    comparison = compare_reports(*reports)
+    gate, failing, summary = "--fail-on-regressions" in options, comparison["verdict"] == FAIL, "--summary" in options
+    lines = explain_comparison(comparison) if summary or (gate and failing) else []
+    if failing and not gate and summary:
+        lines.append("the exit status is 0 all the same: --fail-on-regressions was not given")
+    output = main_output("comparison", options, json_bytes(comparison))
+    return Done(paths, [output], lines, EXIT_VERDICT_FAIL if gate and failing else EXIT_REPORTED)
+
+
+ONE_LINE |= {"before", "after"}  # so that the two sides of a change stand one above the other
+COMMANDS["compare"] = Command("compare two reports: what got worse, what got better", COMPARE_HELP, run_compare)
+
 # ---- importers: another tool's trace file -> observed traces without content, or a refusal by its place --
 
 # Per imported file: more than observed traces may have, since most of it is not kept.
@@ -2706,8 +2844,8 @@ class Found:
         self.records += 1
         if trace is None:
             return
-        for part in ("args", "output") if fields.get("tool") else ():
-            fields[part] = self.keep(fields["tool"], part, fields.get(part))
+        for part in ("args", "output"):
+            fields[part] = self.keep(fields["tool"], part, fields.get(part)) if fields.get("tool") else None
         record = Record(at=item.at, **{name: value for name, value in fields.items() if value is not None})
         index = trace.spans.setdefault(record.span, len(trace.records))
         if index == len(trace.records):
@@ -2873,7 +3011,7 @@ OTLP_LOOKS.update({"langfuse.observation.type": "tool", "mlflow.spanType": "TOOL
 OTLP_IN = ("gen_ai.tool.call.arguments", "tool_arguments", "ai.toolCall.args", "input.value", "traceloop.entity.input")
 OTLP_OUT = ("gen_ai.tool.call.result", "tool_response", "ai.toolCall.result", "output.value", "traceloop.entity.output")
 OTLP_ENDS = ("error.type", "gen_ai.tool.status", "langfuse.observation.level", "pydantic_ai.tool.deferral.name")
-OTLP_READ = {*OTLP_NAMES, *OTLP_KINDS, *OTLP_LOOKS, *OTLP_IN, *OTLP_OUT, *OTLP_ENDS, "gen_ai.conversation.id"}
+OTLP_READ = {*OTLP_NAMES, *OTLP_KINDS, *OTLP_LOOKS, *OTLP_ENDS, "gen_ai.conversation.id"}
 
 
 def read_otlp(item: Item, found: Found) -> None:
@@ -2915,8 +3053,8 @@ def read_otlp_span(span: Item, resource: Item, found: Found) -> None:
         end=end,
         failed=failed,
         ended=end is not None,
-        args=next((own.get(key) for key in OTLP_IN if tool and own.has(key)), None),
-        output=next((own.get(key) for key in OTLP_OUT if tool and own.has(key)), None),
+        args=otlp_content(span, OTLP_IN) if tool else None,
+        output=otlp_content(span, OTLP_OUT) if tool else None,
         sure=True,  # exporters leave content out by default
         waits=own.has("pydantic_ai.tool.deferral.name"),
         agentic=agentic or tool is not None or looks,
@@ -2942,17 +3080,30 @@ def otlp_attributes(holder: Item, found: Found) -> tuple[Item, bool]:
 
 
 def otlp_value(value: Item) -> Any:
-    """The JSON that it stands for, None for nothing."""
-    plain = ("stringValue", "string_value", "boolValue", "bool_value", "doubleValue", "double_value", "bytesValue")
-    found = value.read(lambda found: found, *plain, "bytes_value")
+    """A string or a whole number; anything else stays what it is, and an empty value is None."""
+    text = value.read(lambda text: text, "stringValue", "string_value")
     number = value.read(an_integer, "intValue", "int_value")
-    array = value.read(an_object, "arrayValue", "array_value")
-    pairs = value.read(an_object, "kvlistValue", "kvlist_value")
-    if array is not None:
-        return [otlp_value(item) for item in Item(array, value.at).entries("values")]
-    if pairs is not None:
-        return {pair.text("key"): otlp_value(pair.inner("value")) for pair in Item(pairs, value.at).entries("values")}
-    return found if found is not None else Number(str(number)) if number is not None else value.value or None
+    return text if text is not None else Number(str(number)) if number is not None else value.value or None
+
+
+def otlp_content(span: Item, keys: Sequence[str]) -> Any:
+    """The first of these attributes that has a value, as the JSON that it stands for."""
+    values = {entry.get("key"): entry.get("value") for entry in span.entries("attributes")}
+    return next((attribute_json(values[key]) for key in keys if values.get(key)), None)
+
+
+def attribute_json(value: Any) -> Any:
+    """Content is never refused: what stands for no JSON stays as it is."""
+    with contextlib.suppress(AttributeError, KeyError, TypeError, ValueError):
+        [(key, inner)] = value.items()
+        kind = key.replace("_", "").lower()
+        if kind == "kvlistvalue":
+            return {str(entry["key"]): attribute_json(entry.get("value")) for entry in inner.get("values", ())}
+        if kind == "arrayvalue":
+            return [attribute_json(entry) for entry in inner.get("values", ())]
+        if kind in ("stringvalue", "boolvalue", "bytesvalue", "intvalue", "doublevalue") and inner is not None:
+            return Number(inner) if kind[0] in "id" and isinstance(inner, str) else inner
+    return value or None
 
 
 def otlp_status(code: Any) -> int:
@@ -3498,376 +3649,237 @@ formats, and what --case-id may name besides trace:
 
 COMMANDS["import"] = Command("turn another tool's trace file into recorded traces", IMPORT_HELP, run_import)
 
+# ---- facts of imports: what a call's content establishes, kept as names alone (uses the importers)
 
-# ---- facts of imports: what their owner asks of arguments and outputs -> facts of calls (uses the importers) --
-
-ABSENT, UNREAD = object(), object()  # where a path leads to no value, and where nothing is known of it
-PATH = re.compile(r"(?:args|output)(?:\.[^.]+){0,16}", re.DOTALL)
-PATH_FORM = "args or output, then up to 16 keys or indices, each behind a point"
+PATH = re.compile(r"(?:args|output)(?:\.[^.]+){0,16}")
+PATH_FORM = "args or output, then up to 16 times a point and a key or an index"
+NUMERAL = re.compile(r"(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([-+]?[0-9]{1,1000}))?")
+DIGITS = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
+# What a path can come to besides a value: no such key; content that is not there, or a way into what has no keys.
+ABSENT, UNREAD = object(), object()
 
 
 def opened(value: Any) -> Any:
-    """Text that is a JSON object or array as one, anything else as it is."""
-    if isinstance(value, str) and value.lstrip(" \t\r\n")[:1] in ("{", "["):
-        with contextlib.suppress(Refused, UnicodeEncodeError):
-            return read_json(within(value.encode("utf-8"), BOUNDS["size"]))
+    """Text that is a JSON object or array as that; anything else as it is."""
+    if isinstance(value, str) and re.match(r"[ \t\r\n]*[\[{]", value):
+        with contextlib.suppress(Refused):
+            return read_json(within(value.encode("utf-8", "surrogatepass"), BOUNDS["size"]))
     return value
 
 
-def led_to(value: Any, steps: Iterable[str]) -> Any:
-    for step in steps:
-        value = opened(value)
-        if isinstance(value, dict):
-            value = value.get(step, ABSENT)
-        elif isinstance(value, list) and re.fullmatch("0|[1-9][0-9]*", step):
-            value = value[int(step)] if len(step) < 9 and int(step) < len(value) else ABSENT
-        else:
-            return UNREAD
-        if value is ABSENT:
-            break
-    return opened(value)
+def member(holder: Any, step: str) -> Any:
+    """Where a step of a path leads."""
+    if isinstance(holder, dict):
+        return holder.get(step, ABSENT)
+    if isinstance(holder, list) and re.fullmatch("0|[1-9][0-9]*", step):
+        index = int(step[:10])  # a longer one is beyond any array as well
+        return holder[index] if index < len(holder) else ABSENT
+    return ABSENT if holder is ABSENT else UNREAD
 
 
-def canonical(value: Any) -> str:
-    """The same for equal values: numbers exactly, objects in any order; of a number beyond the bound its text."""
-
-    def exact(number: Number) -> list[Any]:
-        parts = re.fullmatch(r"(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([-+]?[0-9]+))?", number.text)
-        if not parts or len(number.text) > BOUNDS["number"].value:
-            return [float("nan"), number.text]  # NaN is always kept as text, and so sets a number apart
-        digits = (parts[2] + (parts[3] or "")).lstrip("0")
-        kept = digits.rstrip("0")
-        exponent = int(parts[4] or 0) - len(parts[3] or "") + len(digits) - len(kept)
-        return [float("nan"), f"{parts[1]}{kept}e{exponent}" if kept else "0"]
-
-    return json.dumps(value, sort_keys=True, check_circular=False, default=exact)
+def plain(value: Any) -> Any:
+    """A value that == compares as JSON: a number becomes a tuple, which neither true nor any text equals."""
+    if isinstance(value, dict):
+        return {key: plain(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [plain(entry) for entry in value]
+    return exactly(value.text) if isinstance(value, Number) else value
 
 
-def amount(value: Any) -> tuple[type, Decimal] | None:
-    """A number, or text of digits; None for what can be neither more nor less."""
-    with contextlib.suppress(Misfit):
-        if not isinstance(value, str):
-            return Number, a_number(value)
-        if re.fullmatch(r"-?[0-9]+(?:\.[0-9]+)?", value):
-            return str, Decimal(value)
-    return None
+def exactly(text: str) -> tuple[Any, ...]:
+    """A number as sign, magnitude and digits: ordered, one for 1, 1.0 and 1e0, and small whatever the exponent."""
+    parts = NUMERAL.fullmatch(text)
+    if not parts:
+        return (text,)  # the NaN that some tools write: equal to itself, on no side of another
+    minus, whole, decimals, exponent = parts.groups("")
+    digits = (whole + decimals).lstrip("0")
+    number = Decimal(f"{minus}0.{digits}0")
+    sign = (number > 0) - (number < 0)
+    return sign, sign * (int(exponent or 0) + len(digits) - len(decimals)), number
 
 
-def compared(value: Any, wanted: tuple[type, Decimal], sign: int) -> bool | None:
-    found = amount(value)
-    if found is None or found[0] is not wanted[0]:
-        return None
-    return found[1] == wanted[1] or (found[1] > wanted[1]) == (sign > 0)
+def at_most(value: Any, limit: Any) -> bool | None:
+    """Number with number, text of digits with text of digits; anything else is on no side."""
+    sizes = [exactly(side) if isinstance(side, str) and DIGITS.fullmatch(side) else side for side in (value, limit)]
+    fit = type(value) is type(limit) and all(isinstance(size, tuple) and len(size) == 3 for size in sizes)
+    return bool(sizes[0] <= sizes[1]) if fit else None
 
 
-def contains(value: Any, wanted: list[str]) -> bool | None:
+def among(value: Any, wanted: Any) -> bool | None:
+    return True if value in wanted else None if UNREAD in wanted else False
+
+
+def contains(value: Any, texts: Any) -> bool | None:
     if isinstance(value, str):
-        return all(text.casefold() in value.casefold() for text in wanted)
-    return all(text in value for text in wanted) if isinstance(value, list) else None
+        folded = value.casefold()
+        return all(text.casefold() in folded for text in texts)
+    return all(text in value for text in texts) if isinstance(value, list) else None
 
 
-def choices(value: Any) -> list[str] | None:
-    return [canonical(opened(one)) for one in value] if isinstance(value, list) and value else None
+def read_side(value: Any) -> Any:
+    if at_most(plain(value), plain(value)) is None:
+        raise Misfit
+    return value
 
 
-def texts(value: Any) -> list[str] | None:
-    fits = isinstance(value, list) and value and all(isinstance(text, str) for text in value)
-    return list(value) if fits else None
-
-
-def target(value: Any) -> tuple[str, str] | None:
-    tool, path = (value.get("tool"), value.get("path")) if isinstance(value, dict) and len(value) == 2 else (None, None)
-    fits = isinstance(tool, str) and IDENTIFIER.fullmatch(tool) and isinstance(path, str) and PATH.fullmatch(path)
-    return (str(tool), str(path)) if fits else None
-
-
-TYPES = {str: "string", Number: "number", bool: "boolean", list: "array", dict: "object", type(None): "null"}
-DIGITS, TEXTS = "a number, or text of digits with perhaps - and a point", "an array of texts that is not empty"
-TARGET, KINDS = f"an object of a tool and a path: {PATH_FORM}", f"one of {', '.join(TYPES.values())}"
-# What each wants (w), in words; how that is read, None for what it cannot want; whether a value (v) meets it, None
-# where that is not established; and the same of no value.
-CONDITIONS: dict[str, tuple[str, Callable[[Any], Any], Any, bool | None]] = {
-    "is": ("any value", lambda w: canonical(opened(w)), lambda v, w: canonical(v) == w, False),
-    "one_of": ("an array that is not empty", choices, lambda v, w: canonical(v) in w, False),
-    "at_least": (DIGITS, amount, lambda v, w: compared(v, w, 1), None),
-    "at_most": (DIGITS, amount, lambda v, w: compared(v, w, -1), None),
-    "contains": (TEXTS, texts, contains, None),
-    "only_keys": (TEXTS, texts, lambda v, w: v.keys() <= set(w) if isinstance(v, dict) else None, None),
-    "type": (KINDS, lambda w: w if w in TYPES.values() else None, lambda v, w: TYPES[type(v)] == w, False),
-    "present": ("true or false", lambda w: w if isinstance(w, bool) else None, None, None),
-    "same_as": (TARGET, target, None, False),
+KINDS = {"string": str, "number": tuple, "boolean": bool, "array": list, "object": dict, "null": type(None)}
+SIDE, TEXTS = 'a number, or text of digits such as "49.50"', "an array of one or more texts"
+read_texts = array_of(text_that(lambda text: True, ""), BOUNDS["nodes"], least=1)
+read_place = object_of({"tool": Key(read_identifier, True), "path": Key(text_that(PATH.fullmatch, ""), True)})
+# What each wants, in words and as a reader, and whether a value meets it: true, false, or None for not established.
+CONDITIONS: dict[str, tuple[str, Reader, Callable[[Any, Any], bool | None]]] = {
+    "is": ("a value", lambda value: [opened(value)], among),
+    "one_of": ("an array of one or more values", array_of(opened, BOUNDS["nodes"], least=1), among),
+    "at_least": (SIDE, read_side, lambda value, limit: at_most(limit, value)),
+    "at_most": (SIDE, read_side, at_most),
+    "contains": (TEXTS, read_texts, contains),
+    "only_keys": (TEXTS, read_texts, lambda value, keys: {*value} <= {*keys} if isinstance(value, dict) else None),
+    "type": (f"one of {', '.join(KINDS)}", one_of(KINDS), lambda value, kind: type(value) is KINDS[kind]),
+    "present": ("true or false", read_truth, lambda value, wanted: wanted),
+    "same_as": (f"an object with tool, a tool name, and path, {PATH_FORM}", read_place, among),
 }
 
 
-def read_conditions(value: Any) -> dict[str, Any]:
-    """The conditions on one path; no key of an unknown one is named, since it may be content."""
-    if not isinstance(value, dict):
-        value = {"is": value}
-    if not value or not value.keys() <= CONDITIONS.keys():
-        names = ", ".join(CONDITIONS)
-        raise Misfit(("", f"must be a value, or an object of conditions: {names}; an object is a value only under is"))
-    wanted = {name: CONDITIONS[name][1](want) for name, want in value.items()}
-    wrong = [("", f"{name} must be {CONDITIONS[name][0]}") for name, want in wanted.items() if want is None]
-    if wrong:
-        raise Misfit(*wrong)
-    return wanted
+def holds(name: str, value: Any, wanted: Any) -> bool | None:
+    if value is UNREAD:
+        return None
+    if value is ABSENT:
+        sure = name not in ("at_least", "at_most", "contains", "only_keys")
+        return not wanted if name == "present" else False if sure else None
+    return CONDITIONS[name][2](value, wanted)
 
 
-def read_definitions(value: Any) -> list[Any]:
-    when = named_members(PATH.fullmatch, PATH_FORM, Bound(20, "paths"), read_conditions)
-    keys = {name: Key(read_identifier, required=True) for name in ("fact", "tool")}
-    read = object_of({**keys, "when": Key(when, required=True), "case": Key(read_identifier)})
-    many = array_of(lambda value: SimpleNamespace(**read(value)), Bound(500, "definitions"), least=1)
+def read_condition(value: Any) -> dict[str, Any]:
+    """What each condition on a path wants. What is refused may be content: it is never named."""
+    members, problems, checked = value if isinstance(value, dict) else {"is": value}, [], {}
+    if not members or not members.keys() <= CONDITIONS.keys():
+        form = f"must be a value, or an object with one or more of {', '.join(CONDITIONS)}"
+        raise Misfit(("", f"{form}; an object that is wanted stands under is"))
+    for name, wanted in members.items():
+        try:
+            checked[name] = plain(CONDITIONS[name][1](wanted))
+        except Misfit:
+            problems.append(("", f"{name} must be {CONDITIONS[name][0]}"))
+    if problems:
+        raise Misfit(*problems)
+    return checked
+
+
+def read_definitions(value: Any) -> list[SimpleNamespace]:
+    read_when = named_members(PATH.fullmatch, PATH_FORM, Bound(20, "paths"), read_condition)
+    names = {"fact": Key(read_identifier, True), "tool": Key(read_identifier, True), "case": Key(read_identifier)}
+    read_members = object_of({**names, "when": Key(read_when, True)})
+    facts: dict[str, dict[str | None, set[str]]] = {}  # of a tool in a case; under None those in any
+
+    def read_definition(value: Any) -> SimpleNamespace:
+        one, most = SimpleNamespace(**read_members(value)), BOUNDS["facts"]
+        cases = facts.setdefault(one.tool, {None: set()})
+        here = cases.setdefault(one.case, {*cases[None]})
+        touched = [here] if one.case else list(cases.values())
+        if any(len(known | {one.fact}) > most.value for known in touched):
+            raise Misfit(("", f"a tool may have at most {most} in a case"))
+        for known in touched:
+            known.add(one.fact)
+        one.when = [(path, *each) for path, wanted in one.when.items() for each in wanted.items()]
+        return one
+
+    read = object_of({"facts": Key(array_of(read_definition, Bound(500, "definitions"), least=1), True)})
     try:
-        definitions: list[Any] = object_of({"facts": Key(many, required=True)})(value)["facts"]
+        return list(read(value)["facts"])
     except Misfit as misfit:
         raise Refused(*[f": ${place}: {text}" for place, text in misfit.args]) from None
-    facts: dict[tuple[str, str | None], set[str]] = {}
-    for index, one in enumerate(definitions):
-        facts.setdefault((one.tool, one.case), set()).add(one.fact)
-        shared, fits = facts.get((one.tool, None), set()), {(one.tool, case) for case in (one.case, None)}
-        beside = [own for key, own in facts.items() if key in fits or (key[0] == one.tool and one.case is None)]
-        if max(len(shared | own) for own in beside) > BOUNDS["facts"].value:
-            raise Refused(f": $.facts[{index}]: a tool may have at most {BOUNDS['facts']} in a case")
-    return definitions
 
 
-def all_of(truths: Iterable[bool | None]) -> bool | None:
-    """False where one is, else None where one is not established, else true."""
-    found = set(truths)
-    return False if False in found else None if None in found else True
+def value_at(record: Any, path: str) -> Any:
+    return (getattr(record, path.partition(".")[0]) or {}).get(path, UNREAD)
+
+
+def meets(when: list[tuple[str, str, Any]], record: Any, earlier: list[tuple[str, Any]]) -> bool | None:
+    """Whether a call meets all conditions, given the successful calls before it."""
+    truths = []
+    for path, name, wanted in when:
+        if name == "same_as":
+            wanted = [value_at(other, wanted["path"]) for tool, other in earlier if tool == wanted["tool"]]
+        truths.append(holds(name, value_at(record, path), wanted))
+    return next(truth for truth in (False, None, True) if truth in truths)
 
 
 class Facts:
-    """What the importers hand content to: of that it holds where paths lead, for the tools that definitions name."""
+    """What an import does with content instead of asking if it is there: it keeps what paths lead to, for facts."""
 
-    def __init__(self, definitions: list[Any]) -> None:
+    def __init__(self, definitions: list[SimpleNamespace]) -> None:
         self.definitions = definitions
-        self.paths: dict[str, set[str]] = {}
-        for one in definitions:
-            self.paths.setdefault(one.tool, set()).update(one.when)
-            for tool, path in [wanted["same_as"] for wanted in one.when.values() if "same_as" in wanted]:
-                self.paths.setdefault(tool, set()).add(path)
-        self.truths: dict[tuple[str, str], list[bool | None]] = {(one.tool, one.fact): [] for one in definitions}
+        self.tallies = {f"{one.tool}+{one.fact}": {True: 0, False: 0, None: 0} for one in definitions}
+        wants = [(one.tool, *condition) for one in definitions for condition in one.when]
+        self.paths = {(tool, path) for tool, path, _, _ in wants}
+        self.paths |= {(wanted["tool"], wanted["path"]) for _, _, name, wanted in wants if name == "same_as"}
 
-    def keep(self, tool: str | None, part: str, value: Any) -> dict[str, Any]:
-        """What of the args or the output of a call leads somewhere; of any call, while its tool is not known."""
-        named = self.paths if tool is None else [re.sub("[^A-Za-z0-9.:_-]", "_", tool)]
-        paths = {path for tool in named for path in self.paths.get(tool, ()) if path.startswith(part)}
-        value = opened(value) if paths else value
-        return {path: led_to(value, path.split(".")[1:]) for path in paths}
+    def keep(self, tool: str | None, part: str, value: Any) -> Any:
+        """What the paths of a tool lead to, without one those of every tool; None for no content."""
+        written = tool and re.sub("[^A-Za-z0-9.:_-]", "_", tool)
+        ways = [way for name, way in self.paths if tool is None or name == written]
+        paths = [way for way in ways if way.partition(".")[0] == part]
+        reached = {part: opened(value)} if paths else {}
+
+        def reach(path: str) -> Any:
+            if path not in reached:
+                holder, _, step = path.rpartition(".")
+                reached[path] = opened(member(reach(holder), step))
+            return reached[path]
+
+        return None if value is None else {path: plain(reach(path)) for path in paths}
 
     def add(self, case: str, calls: list[Call], records: list[Any]) -> None:
-        made = list(zip(calls, records))
-        for index, (call, record) in enumerate(made):
-            found: dict[str, list[bool | None]] = {}
-            for one in [one for one in self.definitions if one.tool == call.tool and one.case in (None, case)]:
-                met = [
-                    self.met(name, wanted, self.value(record, path), made[:index])
-                    for path, conditions in one.when.items()
-                    for name, wanted in conditions.items()
-                ]
-                found.setdefault(one.fact, []).append(all_of(met))
-            for fact, truths in found.items():
-                truth = True if True in truths else None if None in truths else False
-                self.truths[call.tool, fact].append(truth)
-                if truth is not None:
-                    call.facts = {**(call.facts or {}), fact: truth}
-
-    def value(self, record: Any, path: str) -> Any:
-        kept = record.args if path.startswith("args") else record.output
-        return UNREAD if kept is None else kept.get(path, UNREAD)
-
-    def met(self, name: str, wanted: Any, value: Any, earlier: list[Any]) -> bool | None:
-        """Whether a condition holds; of `same_as`, for some earlier successful call of its tool."""
-        if value is UNREAD:
-            return None
-        if name == "present":
-            return bool(wanted) is not (value is ABSENT)
-        if value is ABSENT:
-            return CONDITIONS[name][3]
-        if name != "same_as":
-            truth: bool | None = CONDITIONS[name][2](value, wanted)
-            return truth
-        tool, path = wanted
-        others = [self.value(record, path) for call, record in earlier if (call.tool, call.status) == (tool, SUCCEEDED)]
-        if canonical(value) in [canonical(other) for other in others if other not in (ABSENT, UNREAD)]:
-            return True
-        return None if UNREAD in others else False
+        """Give the calls of a trace, which come in their final order, their facts."""
+        earlier: list[tuple[str, Any]] = []  # the successful ones
+        for call, record in zip(calls, records):
+            judged: dict[str, list[bool | None]] = {}
+            for one in self.definitions:
+                if one.tool == call.tool and one.case in (None, case):
+                    judged.setdefault(one.fact, []).append(meets(one.when, record, earlier))
+            facts = {fact: next(t for t in (True, None, False) if t in truths) for fact, truths in judged.items()}
+            for fact, truth in facts.items():
+                self.tallies[f"{call.tool}+{fact}"][truth] += 1
+            call.facts = {fact: truth for fact, truth in facts.items() if truth is not None} or None
+            earlier += [(call.tool, record)] if call.status == SUCCEEDED else []
 
     def lines(self) -> list[str]:
         return [
-            f"fact {tool}+{fact}: true of {counted(truths.count(True), 'call')}, false of {truths.count(False):,}, "
-            f"not established of {truths.count(None):,}"
-            for (tool, fact), truths in self.truths.items()
+            f"fact {step}: true of {counted(of[True], 'call')}, false of {of[False]:,}, not established of {of[None]:,}"
+            for step, of in self.tallies.items()
         ]
 
 
-def run_import_with_facts(options: dict[str, str]) -> Done:
-    path = options.get("--facts")
+# A key that stands twice, or a surrogate, within what a condition wants: its place would name keys of that.
+WITHIN_WANTED = re.compile(r'(: \$.*?\.when(?:\.\w+|\["(?:[^"\\]|\\.)*"\])).*(?:duplicate key|unpaired surrogate).*')
+
+
+def run_import_facts(options: dict[str, str]) -> Done:
+    path, problems, definitions = options.get("--facts"), [], []
     if path is None:
         return run_import(options)
     if path == options["FILE"] == "-":
         raise Failure("standard input can serve FILE or --facts, not both")
-    problems: list[str] = []
-    read = functools.partial(read_bounded, path, BOUNDS["size"])
-    definitions = accept(problems, quoted_word(path), read, read_definitions)[1]
+    try:
+        definitions = read_definitions(read_json(read_bounded(path, BOUNDS["size"])))
+    except Refused as refused:
+        hidden = r"\1: holds a duplicate key or an unpaired surrogate"
+        shown = [quoted_word(path) + WITHIN_WANTED.sub(hidden, problem) for problem in refused.args]
+        problems = list(dict.fromkeys(shown))
+    try:
+        done = run_import(options, Facts(definitions))
+    except InputError as refused:
+        raise InputError([*problems, *refused.problems], refused.more) from None
     if problems:
-        # What is wrong with the text of a wanted value is told without its keys.
-        wanted = r"(\.when(?:\.\w+|\[\"(?:[^\"\\]|\\.)*\"\])).*: (?:duplicate key|the key|holds an unpaired).*"
-        advice = r"\1: a key stands twice, or a surrogate alone"
-        raise InputError([re.sub(wanted, advice, problem) for problem in problems])
-    done = run_import(options, Facts(definitions))
+        raise InputError(problems)
     done.inputs.append(path)
     return done
 
 
-FACTS_LINE = "  --facts FACTS              write facts that FACTS defines of arguments and outputs\n"
-
 if "import" in COMMANDS:
-    COMMANDS["import"] = Command(
-        COMMANDS["import"].about,
-        COMMANDS["import"].help.replace("  --output", FACTS_LINE + "  --output", 1),
-        run_import_with_facts,
-    )
-
-# ---- comparison: two reports -> what got worse, better, other -----------------------------------
-
-CHANGES = ("regressed", "removed", "added", "changed", "fixed")  # what there is to tell, in this order
-
-COMPARE_HELP = """\
-usage: agent_trace_audit.py compare BEFORE AFTER [options]
-
-Compare two reports of this program: which cases got worse, which better, which changed otherwise.
-
-arguments and options:
-  BEFORE                     the report of the earlier check; - is standard input
-  AFTER                      the report of the later one; - is standard input (for one of the two)
-  --fail-on-regressions      exit 2 when the comparison's verdict is fail
-  --output FILE              write there, whole or not at all, instead of to standard output
-  --summary                  also explain the result on standard error, passing or not
-  --version                  show the version and the SHA-256 of this script's own bytes
-  --help                     show this help
-
-The verdict is fail when a case, or the report as a whole, passed before and does not now, or a case is gone.
-The exit status is that of a check, with --fail-on-regressions in place of --fail-on-errors.
-"""
-
-
-def having(**keys: Reader) -> Reader:
-    """A reader of objects with at least these keys; what else they hold is not looked at."""
-    return object_of({name: Key(read, required=True) for name, read in keys.items()}, others=True)
-
-
-def read_sum(value: Any) -> int:
-    """A whole number that a report can have added up."""
-    number, most = exact_whole(value), BOUNDS["traces"].value * BOUNDS["total_tool_ms"].value
-    if number is None or not 0 <= number <= most:
-        raise Misfit(("", f"must be a whole number from 0 to {most:,}"))
-    return number
-
-
-def measured(read_total: Reader) -> Reader:
-    """A reader of a cost or a time; None where some call is not measured."""
-    read = having(known_total=read_total, unknown_calls=read_sum)
-    return lambda value: None if (used := read(value))["unknown_calls"] else used["known_total"]
-
-
-def read_report(value: Any) -> dict[str, Any]:
-    """What is compared of a report: its verdict, its totals, and of each case, by its id, what a change shows."""
-    first = value[0] if isinstance(value, list) and value else value
-    if first is not value or not isinstance(value, dict) or "report_version" not in value:
-        kinds = {"calls": "recorded traces", "cases": "expected workflows", "comparison_version": "a comparison"}
-        known = [f"this looks like {kinds[key]}" for key in kinds if isinstance(first, dict) and key in first]
-        hint = (known or ["what another tool wrote cannot be compared"])[0]
-        raise Refused(f': $: must be a report of this program, an object with the key "report_version"; {hint}')
-    if exact_whole(value["report_version"]) != REPORT_VERSION:
-        raise Refused(f": $.report_version: must be {REPORT_VERSION}; a report of another version cannot be compared")
-    # Known words alone, since they are written out again: nothing else that stands in their place may be.
-    rules = [*[rule.name for rule in RULES], "min_passing_runs", "max_failing_runs"]
-    checks = array_of(having(rule=one_of(rules), verdict=one_of(VERDICTS)), Bound(len(rules), "checks"), least=1)
-    money = text_that(re.compile(r"[0-9]{1,14}(?:\.[0-9]{1,6})?").fullmatch, 'must be a sum of money such as "0.25"')
-    used, verdict = {"cost_usd": measured(money), "tool_ms": measured(read_sum)}, one_of((PASS, FAIL))
-    ids: set[str] = set()
-    cases = array_of(having(id=unlike(ids), verdict=verdict, checks=checks, **used), BOUNDS["cases"], 1, ids)
-    try:
-        report: dict[str, Any] = having(verdict=verdict, totals=having(**used), cases=cases)(value)
-    except Misfit as misfit:
-        raise Refused(*[f": ${place}: {text}" for place, text in misfit.args]) from None
-    sides = {}
-    for case in report["cases"]:
-        failing = [check["rule"] for check in case["checks"] if check["verdict"] in (FAIL, UNKNOWN)]
-        sides[case["id"]] = {"verdict": case["verdict"], "not_passing": failing, **{key: case[key] for key in used}}
-    return {**report, "cases": sides}
-
-
-def change_of(before: dict[str, Any] | None, after: dict[str, Any] | None) -> str:
-    if before is None or after is None:
-        return "removed" if before else "added"
-    if before["verdict"] != after["verdict"]:
-        return "regressed" if before["verdict"] == PASS else "fixed"
-    return "unchanged" if set(before["not_passing"]) == set(after["not_passing"]) else "changed"
-
-
-def compare_reports(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    """The comparison of two reports as they were read, each with the size and SHA-256 of its bytes as `input`."""
-    found: dict[str, Any] = {kind: [] for kind in ("unchanged", "changed", "fixed", "regressed", "added", "removed")}
-    for id in {**after["cases"], **before["cases"]}:  # those that are gone come last
-        sides = {"before": before["cases"].get(id), "after": after["cases"].get(id)}
-        change = change_of(**sides)
-        found[change].append({"case": id, "change": change, **sides})
-    comparison = {"comparison_version": 1, "checker": {"name": NAME, "version": VERSION}}
-    for name, report in (("before", before), ("after", after)):
-        passed = sum(case["verdict"] == PASS for case in report["cases"].values())
-        counts = {"cases": len(report["cases"]), "passed": passed}
-        comparison[name] = {**report["input"], "verdict": report["verdict"], **counts}
-    worse = found["regressed"] or found["removed"] or before["verdict"] == PASS != after["verdict"]
-    comparison["verdict"] = FAIL if worse else PASS
-    comparison["totals"] = {change: len(cases) for change, cases in found.items()}
-    for key in before["totals"]:
-        comparison[key] = {"before": before["totals"][key], "after": after["totals"][key]}
-    return {**comparison, "changes": [case for change in CHANGES for case in found[change]]}
-
-
-def explain_comparison(comparison: dict[str, Any]) -> list[str]:
-    """A line per change, with what does not pass now or, where nothing is now, before; and a line of counts."""
-    lines = []
-    for change in comparison["changes"]:
-        side = change["before" if change["change"] in ("fixed", "removed") else "after"]
-        failing = "passed" if side["verdict"] == PASS else ", ".join(side["not_passing"])
-        lines.append(f"{change['change'].upper()} {change['case']}: {failing}")
-    counts = ", ".join(f"{comparison['totals'][change]} {change}" for change in (*CHANGES, "unchanged"))
-    anew = comparison["before"]["verdict"] == PASS != comparison["after"]["verdict"]
-    return [*lines, counts + ("; the report passed before and fails now" if anew else "")]
-
-
-def run_compare(options: dict[str, str]) -> Done:
-    import hashlib
-
-    paths, reports, problems = [options["BEFORE"], options["AFTER"]], [], []
-    if paths == ["-", "-"]:
-        raise Failure("standard input can serve BEFORE or AFTER, not both")
-    for path in paths:
-        try:
-            data = read_bounded(path, BOUNDS["report"])
-            read = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
-            value = read_json(data, Bound(64, "levels"), Bound(1_000_000, "JSON values"))
-            reports.append({"input": read, **read_report(value)})
-        except Refused as refused:
-            problems += [quoted_word(path) + problem for problem in refused.args]
-    if problems:
-        raise InputError(problems)
-    comparison = compare_reports(*reports)
-    gate, failing, summary = "--fail-on-regressions" in options, comparison["verdict"] == FAIL, "--summary" in options
-    lines = explain_comparison(comparison) if summary or (gate and failing) else []
-    if failing and not gate and summary:
-        lines.append("the exit status is 0 all the same: --fail-on-regressions was not given")
-    output = main_output("comparison", options, json_bytes(comparison))
-    return Done(paths, [output], lines, EXIT_VERDICT_FAIL if gate and failing else EXIT_REPORTED)
-
-
-ONE_LINE |= {"before", "after"}  # so that the two sides of a change stand one above the other
-COMMANDS["compare"] = Command("compare two reports: what got worse, what got better", COMPARE_HELP, run_compare)
+    command, line = COMMANDS["import"], f"  {'--facts FACTS':26} also record the facts that FACTS defines of content\n"
+    help = command.help.replace("  --output FILE", f"{line}  --output FILE", 1)
+    COMMANDS["import"] = Command(command.about, help, run_import_facts)
 
 # ==== end of opt-in
 
