@@ -1768,6 +1768,17 @@ def runs_passed(case: dict[str, Any]) -> str:
     return f"{sum(run['verdict'] == PASS for run in runs)} of {counted(len(runs), 'run')} passed" if runs else ""
 
 
+def totals_sentence(report: dict[str, Any]) -> str:
+    """How many calls there were, what they cost and how long they took, and of how many that is not known."""
+    calls, cost, time = (report["totals"][key] for key in ("calls", "cost_usd", "tool_ms"))
+    statuses = ", ".join(f"{calls[status]} {status}" for status in STATUSES)
+    return (
+        f"{counted(calls['total'], 'call')}: {statuses}. Known cost {cost['known_total']} USD (not known for "
+        f"{counted(cost['unknown_calls'], 'call')}), known tool time {time['known_total']:,} ms "
+        f"(not known for {counted(time['unknown_calls'], 'call')})."
+    )
+
+
 WRITTEN_STATUSES = """
 exit status:
   0  what was asked for was written in full
@@ -1957,15 +1968,7 @@ def markdown_table(rows: Sequence[str], room: int) -> str:
 
 
 def markdown_head(report: dict[str, Any]) -> str:
-    totals = report["totals"]
-    calls, cost, time = totals["calls"], totals["cost_usd"], totals["tool_ms"]
-    text = (
-        f"## {NAME}: {report['verdict']}, {counts_line(report)}\n\n"
-        f"{counted(calls['total'], 'call')}: {calls[SUCCEEDED]} succeeded, {calls[FAILED]} failed, "
-        f"{calls[PENDING]} pending. Known cost {cost['known_total']} USD (not known for "
-        f"{counted(cost['unknown_calls'], 'call')}), known tool time {time['known_total']:,} ms "
-        f"(not known for {counted(time['unknown_calls'], 'call')}).\n"
-    )
+    text = f"## {NAME}: {report['verdict']}, {counts_line(report)}\n\n{totals_sentence(report)}\n"
     if report["warnings"]:
         text += f"\nThe report holds {counted(len(report['warnings']), 'warning')} about expectations.\n"
     return text
@@ -2038,15 +2041,13 @@ font:1rem/1.5 system-ui,"Segoe UI",Roboto,sans-serif;font-variant-numeric:tabula
 h1{font-size:1.25rem;font-weight:400}h1 b{display:block;font-size:3rem;line-height:1.2;text-transform:capitalize}
 h2{font-size:1.25rem;margin:2.5rem 0 .75rem}h3,h4{font-size:1rem;display:inline}h3 code,h4 code{font-size:1rem}
 code,.path,tbody th,td:nth-child(2){font-family:ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace}
-code,.path,table,small,header p,footer,dt{font-size:.8125rem}small,header p,footer,dt,caption,thead{color:var(--dim)}
+code,.path,table,small,dt{font-size:.8125rem}small,header p,dt,caption,thead{color:var(--dim)}
 dl{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,24rem),1fr));gap:1rem 2rem}
-header dl{grid-template-columns:repeat(auto-fit,minmax(8.5rem,1fr));margin:1.5rem 0;padding:1rem 0;
-border:solid var(--line);border-width:1px 0}header dd{font-size:1.5rem;line-height:1.3}
 dd small,td small,.path small,.path i{display:block;font:.75rem/1.4 system-ui,sans-serif;color:var(--dim)}
 details{border:1px solid var(--line);border-left:4px solid var(--k);border-radius:4px;margin:.5rem 0;padding:0 1rem}
 details>*{margin:.5rem 0 1rem}summary{margin:0 -1rem;padding:.5rem 1rem;cursor:pointer}summary>*{margin-right:.75rem}
 summary:hover{background:var(--soft)}summary:focus-visible{outline:3px solid var(--ink)}bdi{white-space:pre-wrap}
-ul{padding-left:1.25rem}footer{margin-top:2rem}details ul{padding:0;list-style:none}.path{display:grid;
+ul{padding-left:1.25rem}details ul{padding:0;list-style:none}.path{display:grid;
 grid-template-columns:repeat(auto-fill,minmax(8.75rem,1fr));row-gap:1rem;list-style:none}.path li{display:grid;
 grid-row:span 3;grid-template-rows:subgrid;row-gap:0;border-top:3px dotted var(--k)}.path li>*{padding:.25rem .4rem}
 .path span+span{margin:0 2px 2px;background:var(--soft);border-radius:4px}.path .pass{border-top-style:solid}
@@ -2166,13 +2167,6 @@ def html_page(report: dict[str, Any], _: int) -> bytes:
     import base64
     import hashlib
 
-    cards, totals = "", report["totals"]
-    counts = {"cases": {name: number for name, number in totals.items() if not isinstance(number, dict)}}
-    for name, sums in {**counts, **{name: sums for name, sums in totals.items() if isinstance(sums, dict)}}.items():
-        (_, number), *more = sums.items()
-        title = {"cost_usd": "known cost in USD", "tool_ms": "known tool time in ms"}.get(name, name)
-        parts = ", ".join(f"{key} {n}" for key, n in more).replace("_", " ")
-        cards += f"<div><dt>{title}</dt><dd>{number}<small>{parts}</small></dd></div>\n"
     warnings = "".join(f"<li><code>{one['case']}</code> {shown(one['message'])}</li>\n" for one in report["warnings"])
     sections = {
         "Warnings": warnings and f"<ul>{warnings}</ul>\n",
@@ -2182,7 +2176,6 @@ def html_page(report: dict[str, Any], _: int) -> bytes:
         "Limitations": f"<ul>{''.join(f'<li>{shown(text)}</li>' for text in report['limitations'])}</ul>\n",
     }
     body = "".join(f"<h2>{title}</h2>\n{text}" for title, text in sections.items() if text)
-    inputs = [f"<p>{name}: {of['bytes']} bytes, SHA-256 {of['sha256']}</p>\n" for name, of in report["inputs"].items()]
     line, verdict = counts_line(report), report["verdict"]
     style = base64.b64encode(hashlib.sha256(PAGE_STYLE.encode("ascii")).digest()).decode("ascii")
     policy = f"default-src 'none'; style-src 'sha256-{style}'; base-uri 'none'; form-action 'none'"
@@ -2192,10 +2185,9 @@ def html_page(report: dict[str, Any], _: int) -> bytes:
 <style>{PAGE_STYLE}</style></head>
 <body><header><p>{NAME} {report["checker"]["version"]}</p>
 <h1>{word(verdict)} {line}</h1>
-<dl>{cards}</dl></header>
+<p>{totals_sentence(report)}</p></header>
 <main>
-{body}</main>
-<footer>{"".join(inputs)}</footer></body></html>
+{body}</main></body></html>
 """
     return page.encode("ascii", "xmlcharrefreplace")
 
