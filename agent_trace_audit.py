@@ -142,30 +142,20 @@ class Case(SimpleNamespace):
     runs: dict[str, int | None]
 
 
-class Measured:
-    """What is known of a cost or a time: the subtotal, and the ids of the calls whose part is not known."""
-
-    def __init__(self, known_total: Any, unknown_calls: list[str]) -> None:
-        self.known_total, self.unknown_calls = known_total, unknown_calls
-
-
 class Run(SimpleNamespace):
-    """A trace as rules look at it. For a missing trace `recorded` is false and everything else is empty."""
+    """A trace as rules look at it; all is empty for a missing one. Cost and time: what is known, whose part is not."""
 
     recorded: bool
     calls: list[Call]
     succeeded: list[Call]
     failed: list[Call]
     pending: list[Call]
-    cost_usd: Measured
-    tool_ms: Measured
+    cost_usd: tuple[Decimal, list[str]]
+    tool_ms: tuple[int, list[str]]
 
 
 class InputError(ValueError):
-    """A refused input; `problems` lists every message, each starting with the name of its document.
-
-    `more` is how many are left out, where listing all would fill the memory.
-    """
+    """A refused input; `problems` lists its messages, each behind the name of its document, but for so many `more`."""
 
     def __init__(self, problems: Sequence[str], more: int = 0) -> None:
         super().__init__("\n".join(problems))
@@ -330,12 +320,6 @@ def exact_whole(value: Any) -> int | None:
     return int(number) if whole else None
 
 
-class RepeatedKeys(dict):  # type: ignore[type-arg]  # on 3.8 a dict takes none
-    """An object with a duplicate key; `pairs` has every member."""
-
-    pairs: list[tuple[str, Any]]
-
-
 # Python's own words for a syntax error differ between versions and may repeat the document.
 SYNTAX_ADVICE = (
     ("Expecting value", "expected a value"),
@@ -367,23 +351,21 @@ def refuse_lexemes(text: str, bones: bytes) -> None:
             raise Refused(f"{place}: a number may have at most {BOUNDS['number']}")
 
 
-def parse_json(text: str) -> tuple[Any, bool]:
-    """Text -> JSON value, and whether it may hold duplicate keys or surrogates, which stay in it."""
-    repeats: list[RepeatedKeys] = []
+def parse_json(text: str) -> tuple[Any, dict[int, list[tuple[str, Any]]]]:
+    """Text -> JSON value, and by the identity of each of its objects in which a key stands twice all its members."""
+    repeats: dict[int, list[tuple[str, Any]]] = {}
 
     def keep_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         members = dict(pairs)
-        if len(members) == len(pairs):
-            return members
-        repeats.append(RepeatedKeys(members))
-        repeats[-1].pairs = pairs
-        return repeats[-1]
+        if len(members) < len(pairs):
+            repeats[id(members)] = pairs
+        return members
 
     try:
         value = json.JSONDecoder(object_pairs_hook=keep_object, parse_int=Number, parse_float=Number).decode(text)
     except json.JSONDecodeError as error:
         raise Refused(syntax_problem(text, error)) from None
-    return value, bool(repeats or SURROGATE_ESCAPE.search(text))
+    return value, repeats
 
 
 def syntax_problem(text: str, error: json.JSONDecodeError) -> str:
@@ -415,15 +397,15 @@ def line_and_column(text: str, position: int) -> str:
     return f":{text.count(chr(10), 0, position) + 1}:{position - text.rfind(chr(10), 0, position)}"
 
 
-def text_problems(value: Any, place: str = "$") -> Iterator[str]:
+def text_problems(value: Any, repeats: dict[int, list[tuple[str, Any]]], place: str = "$") -> Iterator[str]:
     """Duplicate keys, and surrogates without their other half, wherever they stand, in document order."""
     if isinstance(value, str) and SURROGATE.search(value):
         yield f": {place}: holds an unpaired surrogate"
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from text_problems(item, place + step_to(index))
+            yield from text_problems(item, repeats, place + step_to(index))
     elif isinstance(value, dict):
-        pairs = value.pairs if isinstance(value, RepeatedKeys) else list(value.items())
+        pairs = repeats.get(id(value), list(value.items()))
         times: dict[str, int] = {}
         for key, _ in pairs:
             times[key] = times.get(key, 0) + 1
@@ -433,7 +415,7 @@ def text_problems(value: Any, place: str = "$") -> Iterator[str]:
             if SURROGATE.search(key):
                 yield f": {place}: the key {quoted_key(key)} holds an unpaired surrogate"
         for key, member in pairs:
-            yield from text_problems(member, place + step_to(key))
+            yield from text_problems(member, repeats, place + step_to(key))
 
 
 def read_json(data: bytes, depth: Bound = BOUNDS["depth"], nodes: Bound = BOUNDS["nodes"]) -> Any:
@@ -443,10 +425,10 @@ def read_json(data: bytes, depth: Bound = BOUNDS["depth"], nodes: Bound = BOUNDS
     if exceeds_depth(bones, depth):
         raise Refused(f": arrays and objects nested deeper than {depth}")
     refuse_lexemes(text, bones)
-    value, doubtful = parse_json(text)
+    value, repeats = parse_json(text)
     if count_nodes(bones) > nodes.value:
         raise Refused(f": holds more than {nodes} (nodes)")
-    if doubtful and (problems := list(text_problems(value))):
+    if (repeats or SURROGATE_ESCAPE.search(text)) and (problems := list(text_problems(value, repeats))):
         raise Refused(*problems)
     return value
 
@@ -501,8 +483,8 @@ def array_of(read_item: Reader, bound: Bound, least: int = 0, ids: set[str] | No
     return read
 
 
-def object_of(keys: dict[str, Key], others: bool = False) -> Reader:
-    """A reader of objects with these keys and, but for `others`, no further; it gives every key's value or default."""
+def object_of(keys: dict[str, Key]) -> Reader:
+    """A reader of objects with these keys and no others; it gives every key's value or default."""
     required = {name for name, key in keys.items() if key.required}
     named = {wanted: ", ".join(name for name in keys if (name in required) == wanted) for wanted in (True, False)}
     names = f"{named[True]}, and optionally {named[False]}" if named[False] else named[True]
@@ -516,7 +498,7 @@ def object_of(keys: dict[str, Key], others: bool = False) -> Reader:
         if not required <= value.keys() <= readers.keys():
             unknown = [f"unknown key {quoted_key(name)}; the keys are: {names}" for name in value if name not in keys]
             missing = [f"missing key {quoted_key(name)}" for name in keys if name in required and name not in value]
-            problems = [("", text) for text in ([] if others else unknown) + missing]
+            problems = [("", text) for text in unknown + missing]
         checked = defaults.copy()
         for name, member in value.items():
             try:
@@ -689,8 +671,8 @@ def run_of(trace: Trace | None) -> Run:
         recorded=trace is not None,
         calls=calls,
         **{status: [call for call in calls if call.status == status] for status in STATUSES},
-        cost_usd=Measured(add_money(costs), unpriced),
-        tool_ms=Measured(sum([call.duration_ms for call in calls if call.duration_ms is not None]), untimed),
+        cost_usd=(add_money(costs), unpriced),
+        tool_ms=(sum([call.duration_ms for call in calls if call.duration_ms is not None]), untimed),
     )
 
 
@@ -700,8 +682,8 @@ def tool_of(step: str) -> str:
 
 def fits(step: str, call: Call, unknown: bool) -> bool:
     """Whether a call is of the step's tool and every fact of the step is true of it; `unknown` is one not recorded."""
-    if step == call.tool:
-        return True
+    if "+" not in step:
+        return step == call.tool
     tool, *facts = step.split("+")
     return tool == call.tool and all((call.facts or {}).get(fact, unknown) for fact in facts)
 
@@ -718,6 +700,14 @@ def first_unfit(steps: Iterable[str], calls: Iterable[Call], favour: bool) -> st
     pairs = ((step, call) for step in steps for call in calls if call.tool == tool_of(step))
     unfit = ((step, call) for step, call in pairs if not fits(step, call, favour))
     return next((f"{call.tool} in call {call.id} does not fit ({lacking(step, call)})" for step, call in unfit), None)
+
+
+def doubted(message: str, favour: bool, pairs: Iterable[tuple[str, Call]]) -> str:
+    """A message that, read against the case, says which fact leaves open whether a call of the pairs fits its step."""
+    if favour or "is not recorded" in message:
+        return message
+    pair = next((pair for pair in pairs if fits(*pair, True) and not fits(*pair, False)), None)
+    return f"{message}; {lacking(*pair)} of {pair[1].tool} in call {pair[1].id}" if pair else message
 
 
 # Every rule is a function of what the case expects, the run, and how facts that are not recorded are read: in the
@@ -876,6 +866,9 @@ def judge_sequence(expects: dict[str, Any], run: Run, favour: bool) -> Check:
     both = Comparison(expects["sequence"] if run.recorded else [], run, favour)
     alike = both.steps == both.observed
     message, step = (None if alike else MATCHES[expects["match"]](both)) or (None, None)
+    if message:
+        steps = [*both.missing, *both.steps]
+        message = doubted(message, favour, ((step, call) for step in steps for call in both.calls))
     evidence = {
         "expected": list(expects["sequence"]),
         "observed": both.observed,
@@ -897,8 +890,10 @@ def judge_allowed_tools(expects: dict[str, Any], run: Run, favour: bool) -> Chec
         got.append(f"{call.tool} in {call.status} call {call.id}{lacks}")
     violations = [{"call": call.id, "tool": call.tool, "status": call.status} for call in wrong]
     only = f"only {listing(list(dict.fromkeys(allowed)), BOUNDS['tools'].value)}" if allowed else "no call of any tool"
-    message = f"expected {only}, got {listing(got)}" if wrong else None
-    return judged({"allowed": list(allowed), "violations": violations}, message)
+    message = doubted(
+        f"expected {only}, got {listing(got)}", favour, ((step, call) for call in wrong for step in allowed)
+    )
+    return judged({"allowed": list(allowed), "violations": violations}, message if wrong else None)
 
 
 def judge_no_pending_calls(_: dict[str, Any], run: Run, favour: bool) -> Check:
@@ -919,18 +914,17 @@ def judge_max_failed_calls(expects: dict[str, Any], run: Run, favour: bool) -> C
 
 def judge_budget(expects: dict[str, Any], run: Run, favour: bool, key: str, measure: str, unit: str) -> Check:
     """A budget with an unknown part is unknown, unless the known part alone is already over it."""
-    limit, used = expects[key], getattr(run, measure)
-    total = plain_money(used.known_total) if isinstance(used.known_total, Decimal) else used.known_total
-    evidence = {"limit": limit, "known_total": total, "unknown_calls": used.unknown_calls}
+    limit, (known, unknown) = expects[key], getattr(run, measure)
+    total = plain_money(known) if isinstance(known, Decimal) else known
+    evidence = {"limit": limit, "known_total": total, "unknown_calls": unknown}
     if limit is None:
         return NOT_CHECKED, evidence, None
-    over = used.known_total > Decimal(limit)
-    if not over and not used.unknown_calls:
+    over = known > Decimal(limit)
+    if not over and not unknown:
         return PASS, evidence, None
     message = f"expected at most {limit} {unit}, got {total} {unit}"
-    if used.unknown_calls:
-        calls = counted(len(used.unknown_calls), "call")
-        message += f" so far and {calls} not measured or not ended: {listing(used.unknown_calls)}"
+    if unknown:
+        message += f" so far and {counted(len(unknown), 'call')} not measured or not ended: {listing(unknown)}"
     return (FAIL if over else UNKNOWN), evidence, message
 
 
@@ -942,23 +936,28 @@ def judge_require_prior(expects: dict[str, Any], run: Run, favour: bool) -> Chec
     policy = expects["require_prior"]
     unready = {step for steps in policy.values() for step in steps}  # no successful call has fitted them yet
     violations: list[dict[str, Any]] = []
-    first = ""
+    first, ready = "", set()
     for index, call in enumerate(run.calls):
-        needed = [step for key, steps in policy.items() if fits(key, call, not favour) for step in steps]
-        if unmet := [step for step in dict.fromkeys(needed) if step in unready]:
+        keys = [key for key in policy if fits(key, call, not favour)]
+        if unmet := [step for step in dict.fromkeys(step for key in keys for step in policy[key]) if step in unready]:
             if not violations:
                 wanted = f"expected a successful {listing(unmet)} before {call.tool} in call {call.id}"
-                first = f"{wanted}, but {listing([shortcoming(step, run.calls[:index], favour) for step in unmet])}"
+                before = run.calls[:index]
+                done = [prior for prior in before if prior.status == SUCCEEDED]
+                became = [f"{step} {latest_attempt(step, before) or 'had not been called'}" for step in unmet]
+                got = [first_unfit([step], done, favour) or attempt for step, attempt in zip(unmet, became)]
+                pairs = [*((key, call) for key in keys), *((step, prior) for step in unmet for prior in done)]
+                first = doubted(f"{wanted}, but {listing(got)}", favour, pairs)
             violations.append({"call": call.id, "tool": call.tool, "status": call.status, "missing": unmet})
-        if call.status == SUCCEEDED:
+        if call.status == SUCCEEDED and (like := kind_of(call)) not in ready:
+            ready.add(like)
             unready = {step for step in unready if not fits(step, call, favour)}
     return violated(policy, violations, first)
 
 
-def shortcoming(step: str, calls: Sequence[Call], favour: bool) -> str:
-    """Why none of these calls is a successful one of a step."""
-    unfit = first_unfit([step], [call for call in calls if call.status == SUCCEEDED], favour)
-    return unfit or f"{step} {latest_attempt(step, calls) or 'had not been called'}"
+def kind_of(call: Call) -> str:
+    """Equal for calls that fit the same steps: a case may hold thousands of steps, and a trace many equal calls."""
+    return f"{call.tool} {call.facts}"
 
 
 def violated(policy: dict[str, Any], violations: Sequence[dict[str, Any]], first: str) -> Check:
@@ -971,14 +970,25 @@ def judge_forbid_after(expects: dict[str, Any], run: Run, favour: bool) -> Check
     policy = expects["forbid_after"]
     violations: list[dict[str, Any]] = []
     first = ""
+    begun: dict[str, int] = {}  # key -> the place of the first successful call that fits it
+    forbidding: dict[str, list[str]] = {}  # the keys that list a step which calls of a kind fit
     for index, call in enumerate(run.calls):
-        keys = [key for key, steps in policy.items() if any(fits(step, call, not favour) for step in steps)]
-        before = [prior for prior in run.calls[:index] if prior.status == SUCCEEDED]
-        after = next((prior for prior in before if any(fits(key, prior, not favour) for key in keys)), None)
-        if after:
-            cause = f"the successful {after.tool} in call {after.id}"
-            first = first or f"expected no {call.tool} after {cause}, got {call.status} call {call.id}"
+        kind = kind_of(call)
+        if kind not in forbidding:
+            steps = {step for step in set().union(*policy.values()) if fits(step, call, not favour)}
+            forbidding[kind] = [key for key in policy if not steps.isdisjoint(policy[key])]
+        if keys := [key for key in forbidding[kind] if key in begun]:
+            after = run.calls[min(begun[key] for key in keys)]
+            if not violations:
+                first = f"expected no {call.tool} after the successful {after.tool} in call {after.id}"
+                first += f", got {call.status} call {call.id}"
+                causes = [key for key in keys if run.calls[begun[key]] is after]
+                pairs = [(step, call) for key in causes for step in policy[key] if fits(step, call, not favour)]
+                first = doubted(first, favour, [*((key, after) for key in causes), *pairs])
             violations.append({"call": call.id, "tool": call.tool, "status": call.status, "after": after.id})
+        if call.status == SUCCEEDED:
+            fitting = [key for key in policy if key not in begun and fits(key, call, not favour)]
+            begun.update(dict.fromkeys(fitting, index))
     return violated(policy, violations, first)
 
 
@@ -987,15 +997,12 @@ def judge_max_calls(expects: dict[str, Any], run: Run, favour: bool) -> Check:
     called = {step: sum(fits(step, call, not favour) for call in run.calls) for step in policy}
     over = {step: number for step, number in called.items() if number > policy[step]}
     messages = [f"expected at most {counted(policy[step], 'call')} of {step}, got {n}" for step, n in over.items()]
-    violations = [{"tool": step, "calls": number} for step, number in over.items()]
-    return violated(policy, violations, "".join(messages[:1]))
+    first = doubted(messages[0], favour, ((step, call) for step in [*over][:1] for call in run.calls)) if over else ""
+    return violated(policy, [{"tool": step, "calls": number} for step, number in over.items()], first)
 
 
 class Rule:
-    """One line of the table: the name in reports, the function, the keys of a case that it reads.
-
-    A rule that is not always in force is for the cases that set the key of its name.
-    """
+    """A line of the table: name, function, the keys it reads; if not `always`, it is for cases that set its name."""
 
     def __init__(self, name: str, judge: Callable[..., Check], keys: dict[str, Key], always: bool = True) -> None:
         self.name, self.judge, self.keys, self.always = name, judge, keys, always
@@ -1031,13 +1038,7 @@ def settled(check: Check, rule: Rule, expects: dict[str, Any], run: Run) -> Chec
     if check[0] != PASS:
         return check
     verdict, evidence, message = rule.judge(expects, run, False)
-    if verdict == PASS or not message:
-        return verdict, evidence, message
-    if "is not recorded" not in message:
-        pairs = [(step, call) for call in run.calls for step in STEP.findall(str(expects[rule.name]))]
-        step, call = next(pair for pair in pairs if fits(*pair, True) and not fits(*pair, False))
-        message += f" ({lacking(step, call)} of {call.tool} in call {call.id})"
-    return UNKNOWN, evidence, message
+    return (UNKNOWN if verdict == FAIL else verdict), evidence, message
 
 
 def judge_case(case: Case, run: Run) -> list[tuple[str, Check]]:
@@ -1127,7 +1128,7 @@ def report_call(call: Call) -> dict[str, Any]:
 
 def report_run(run: Run) -> dict[str, Any]:
     """The entries that describe the calls of a run."""
-    cost, time = run.cost_usd, run.tool_ms
+    (cost, unpriced), (time, untimed) = run.cost_usd, run.tool_ms
     return {
         "calls": {
             "total": len(run.calls),
@@ -1135,8 +1136,8 @@ def report_run(run: Run) -> dict[str, Any]:
             FAILED: len(run.failed),
             PENDING: len(run.pending),
         },
-        "cost_usd": {"known_total": plain_money(cost.known_total), "unknown_calls": len(cost.unknown_calls)},
-        "tool_ms": {"known_total": time.known_total, "unknown_calls": len(time.unknown_calls)},
+        "cost_usd": {"known_total": plain_money(cost), "unknown_calls": len(unpriced)},
+        "tool_ms": {"known_total": time, "unknown_calls": len(untimed)},
         "recorded_calls": [report_call(call) for call in run.calls],
     }
 
@@ -1443,12 +1444,10 @@ def say(lines: Sequence[str]) -> None:
 
 
 class Output:
-    """What is to be written: its option and its name in messages, its path (`-`: standard output), and its bytes.
-
-    `place` puts it into a file in a way of its own; `make` gets how many bytes that file holds already.
-    """
+    """Bytes to be written, the option and name in messages, the path; `place` is a way of its own into a file."""
 
     def __init__(self, option: str, what: str, path: str, make: Callable[[int], bytes], place: Place = None) -> None:
+        # `make` gets how many bytes the file holds already.
         self.option, self.what, self.path, self.make, self.place = option, what, path, make, place
 
 
@@ -1561,10 +1560,7 @@ class Command:
 
 
 class ReportOutput:
-    """A further output of a check: its name in messages, its line of the help, what makes it of a report.
-
-    `make` and `place` are those of `Output`, but that `make` gets the report before the number of bytes.
-    """
+    """A further output of a check: its name, its line of the help; `make` gets the report before a number of bytes."""
 
     def __init__(self, what: str, about: str, make: Callable[..., bytes], place: Place = None) -> None:
         self.what, self.about, self.make, self.place = what, about, make, place
@@ -1690,7 +1686,7 @@ def refuse_value(name: str, form: str, equals: str, value: str) -> None:
     if switch and equals:
         raise Failure(f"{name} takes no value; --help shows the usage")
     if not switch and not value:
-        raise Failure(f"{name} needs a value that is not empty; --help shows the usage")
+        raise Failure(f"{name} needs a value; --help shows the usage")
     if form.islower() and value not in form.split("|"):
         raise Failure(f"{name} must be {' or '.join(form.split('|'))}")
 
@@ -1828,11 +1824,11 @@ def expect_runs(id: str, traces: Sequence[Trace], percent: int | None) -> dict[s
     case: dict[str, Any] = {"id": id, "sequence": sequence, "allowed_tools": list(tools)}
     if failed := max(len(run.failed) for run in runs):
         case["max_failed_calls"] = failed
-    if percent is not None and not any(run.cost_usd.unknown_calls for run in runs):
-        case["max_cost_usd"] = cost_budget(max(run.cost_usd.known_total for run in runs), percent)
-    if percent is not None and not any(run.tool_ms.unknown_calls for run in runs):
+    if percent is not None and not any(run.cost_usd[1] for run in runs):
+        case["max_cost_usd"] = cost_budget(max(run.cost_usd[0] for run in runs), percent)
+    if percent is not None and not any(run.tool_ms[1] for run in runs):
         most = BOUNDS["total_tool_ms"].value
-        case["max_total_tool_ms"] = min(with_headroom(max(run.tool_ms.known_total for run in runs), percent), most)
+        case["max_total_tool_ms"] = min(with_headroom(max(run.tool_ms[0] for run in runs), percent), most)
     return case
 
 
@@ -2463,7 +2459,8 @@ The exit status is that of a check, with --fail-on-regressions in place of --fai
 
 def having(**keys: Reader) -> Reader:
     """A reader of objects with at least these keys; what else they hold is not looked at."""
-    return object_of({name: Key(read, required=True) for name, read in keys.items()}, others=True)
+    read = object_of({name: Key(read, required=True) for name, read in keys.items()})
+    return lambda value: read({key: value[key] for key in keys if key in value} if isinstance(value, dict) else value)
 
 
 def read_sum(value: Any) -> int:
@@ -2596,6 +2593,10 @@ def require(fits: Any, at: Any, text: str) -> None:
         raise Misfit((at, text))
 
 
+class KeyTwice(dict):  # type: ignore[type-arg]  # on 3.8 a dict takes none
+    """An object in which a key stands twice."""
+
+
 class Item:
     """A value of the file that knows its place: its document's line, the JSON path there, and what leads on to it."""
 
@@ -2607,7 +2608,7 @@ class Item:
 
     def members(self) -> dict[str, Any]:
         if type(self.value) is not dict:
-            raise Misfit((self.at, KEY_TWICE if isinstance(self.value, RepeatedKeys) else FOREIGN))
+            raise Misfit((self.at, KEY_TWICE if isinstance(self.value, KeyTwice) else FOREIGN))
         return self.value
 
     def has(self, key: str) -> bool:
@@ -3326,7 +3327,7 @@ def import_documents(path: str) -> Iterator[tuple[Item, bool]]:
     def keep_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         members = dict(pairs)
         if len(members) != len(pairs):
-            flawed.append(members := RepeatedKeys(members))
+            flawed.append(members := KeyTwice(members))
         return members
 
     decoder = json.JSONDecoder(
@@ -3880,9 +3881,14 @@ if __name__ == "__main__":
 
     sys.unraisablehook = lambda _: None  # when memory runs out, not every object can say its last words
     gc.disable()  # the inputs are bounded and the process is short: looking for garbage costs more than it frees
-    for number in INTERRUPTS:
-        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup and background jobs of a shell want it
-            signal.signal(number, interrupt)
-    status = main()
+    try:
+        for number in INTERRUPTS:
+            if signal.getsignal(number) != signal.SIG_IGN:  # as nohup and background jobs of a shell want it
+                signal.signal(number, interrupt)
+        status = main()
+    except KeyboardInterrupt:  # before anything was begun
+        status = EXIT_NO_STATEMENT
+    for number in INTERRUPTS:  # what comes while Python ends changes no status
+        signal.signal(number, signal.SIG_IGN)
     gc.freeze()  # nothing of it is looked through at the end
     sys.exit(status)

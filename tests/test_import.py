@@ -523,7 +523,7 @@ class CommandLine(ImportTestCase):
         for words, message in (
             ((), "FORMAT is required"),
             (("otlp",), "FILE is required"),
-            (("otlp", ""), "FILE needs a value that is not empty"),
+            (("otlp", ""), "FILE needs a value"),
             (("otlp", "--", path, path), "unrecognized argument: "),
             (("otlp", "-x", path), "unrecognized argument: -x"),
             (
