@@ -42,9 +42,7 @@ if TYPE_CHECKING:
     Check = tuple[
         str, dict[str, Any], str | None
     ]  # a verdict, its evidence in report order, a sentence unless it passes
-    Accepted = tuple[
-        dict[str, Any], list[Any]
-    ]  # the size and SHA-256 of an input's bytes, and its records in file order
+    Accepted = tuple[dict[str, Any], list[Any]]  # the size and hash of an input's bytes, and its records in file order
     Place = Callable[[Any, bool], None] | None  # puts an Output in place, and is told whether it is the last
     Mismatch = tuple[str, int | None] | None  # why a sequence does not match, and the step that could not be placed
 
@@ -565,8 +563,9 @@ MONEY_FORM = '1 to 9 digits, optionally a point and 1 to 6 digits, such as "0.25
 
 read_identifier = text_that(IDENTIFIER.fullmatch, f"must be a string of {IDENTIFIER_FORM}")
 read_money = text_that(MONEY.fullmatch, f"must be a string of {MONEY_FORM}")
-most = BOUNDS["group"]
-read_group = text_that(lambda text: len(text) <= most.value, f"must be a string of at most {most}")
+read_group = text_that(
+    lambda text: len(text) <= BOUNDS["group"].value, f"must be a string of at most {BOUNDS['group']}"
+)
 STEP_FORM = f"a tool name, {IDENTIFIER_FORM}, then up to {BOUNDS['facts']}, each once and behind a +"
 read_step = text_that(is_step, f"must be {STEP_FORM}")
 read_steps = array_of(read_step, BOUNDS["tools"])
@@ -651,6 +650,11 @@ def judged(evidence: dict[str, Any], message: str | None) -> Check:
     return (PASS if message is None else FAIL), evidence, message
 
 
+def beyond(limit: int, noun: str, ids: Sequence[str]) -> str | None:
+    """`expected at most 1 failed call, got 2: c1 and c2`, where there are more."""
+    return f"expected at most {counted(limit, noun)}, got {len(ids)}: {listing(ids)}" if len(ids) > limit else None
+
+
 def add_money(amounts: Iterable[Decimal]) -> Decimal:
     """An exact sum with as many decimals as its most precise term."""
     return functools.reduce(EXACT.add, amounts, Decimal(0))
@@ -667,12 +671,13 @@ def run_of(trace: Trace | None) -> Run:
     unpriced = [call.id for call in calls if call.cost_usd is None or call.status == PENDING]
     untimed = [call.id for call in calls if call.duration_ms is None or call.status == PENDING]
     costs = [Decimal(call.cost_usd) for call in calls if call.cost_usd is not None]
+    times = [call.duration_ms for call in calls if call.duration_ms is not None]
     return Run(
         recorded=trace is not None,
         calls=calls,
         **{status: [call for call in calls if call.status == status] for status in STATUSES},
         cost_usd=(add_money(costs), unpriced),
-        tool_ms=(sum([call.duration_ms for call in calls if call.duration_ms is not None]), untimed),
+        tool_ms=(sum(times), untimed),
     )
 
 
@@ -784,10 +789,9 @@ def match_exact(both: Comparison) -> Mismatch:
 
 def latest_attempt(step: str, calls: Sequence[Call]) -> str | None:
     """What became of the latest of the calls that may be of a step of which none succeeded; None without one."""
-    latest = [call for call in calls if call.status != SUCCEEDED and fits(step, call, True)][-1:]
-    return "".join(
-        f"was attempted in call {c.id} and {'failed' if c.status == FAILED else 'is pending'}" for c in latest
-    )
+    tried = [call for call in calls if call.status != SUCCEEDED and fits(step, call, True)][-1:]
+    ended = {FAILED: "failed", PENDING: "is pending"}
+    return f"was attempted in call {tried[0].id} and {ended[tried[0].status]}" if tried else None
 
 
 def match_within(both: Comparison) -> Mismatch:
@@ -836,8 +840,8 @@ def match_contains(both: Comparison) -> Mismatch:
 def times(steps: Sequence[str]) -> str:
     """`lookup (2 times) and draft (once)`."""
     number = {step: steps.count(step) for step in steps}
-    most = BOUNDS["tools"].value
-    return listing([f"{step} ({'once' if n == 1 else f'{n} times'})" for step, n in number.items()], most)
+    shown = [f"{step} ({'once' if n == 1 else f'{n} times'})" for step, n in number.items()]
+    return listing(shown, BOUNDS["tools"].value)
 
 
 def match_unordered(both: Comparison, least: bool, most: bool) -> Mismatch:
@@ -898,18 +902,13 @@ def judge_allowed_tools(expects: dict[str, Any], run: Run, favour: bool) -> Chec
 
 def judge_no_pending_calls(_: dict[str, Any], run: Run, favour: bool) -> Check:
     pending = [call.id for call in run.pending]
-    message = None
-    if pending:
-        message = f"expected every call to have ended, got {counted(len(pending), 'pending call')}: {listing(pending)}"
-    return judged({"calls": pending}, message)
+    got = pending and f"{counted(len(pending), 'pending call')}: {listing(pending)}"
+    return judged({"calls": pending}, f"expected every call to have ended, got {got}" if got else None)
 
 
-def judge_max_failed_calls(expects: dict[str, Any], run: Run, favour: bool) -> Check:
+def judge_failed_calls(expects: dict[str, Any], run: Run, favour: bool) -> Check:
     limit, failed = expects["max_failed_calls"], [call.id for call in run.failed]
-    message = None
-    if len(failed) > limit:
-        message = f"expected at most {counted(limit, 'failed call')}, got {len(failed)}: {listing(failed)}"
-    return judged({"limit": limit, "observed": len(failed), "calls": failed}, message)
+    return judged({"limit": limit, "observed": len(failed), "calls": failed}, beyond(limit, "failed call", failed))
 
 
 def judge_budget(expects: dict[str, Any], run: Run, favour: bool, key: str, measure: str, unit: str) -> Check:
@@ -1015,9 +1014,7 @@ RULES = (
     Rule("sequence", judge_sequence, SEQUENCE_KEYS),
     Rule("allowed_tools", judge_allowed_tools, {"allowed_tools": Key(read_steps, required=True)}),
     Rule("no_pending_calls", judge_no_pending_calls, {}),
-    Rule(
-        "max_failed_calls", judge_max_failed_calls, {"max_failed_calls": Key(whole_number("failed_calls"), default=0)}
-    ),
+    Rule("max_failed_calls", judge_failed_calls, {"max_failed_calls": Key(whole_number("failed_calls"), default=0)}),
     Rule("max_cost_usd", judge_cost, {"max_cost_usd": Key(read_money)}),
     Rule("max_total_tool_ms", judge_time, {"max_total_tool_ms": Key(whole_number("total_tool_ms"))}),
     Rule("require_prior", judge_require_prior, {"require_prior": Key(policy_of(read_some_steps))}, always=False),
@@ -1042,39 +1039,27 @@ def settled(check: Check, rule: Rule, expects: dict[str, Any], run: Run) -> Chec
 
 
 def judge_case(case: Case, run: Run) -> list[tuple[str, Check]]:
-    """The check of every rule in force, in the order of the table; without a trace only the first has a verdict."""
+    """The check of every rule in force, in the order of the table."""
     expects, set_here = case.expects, policies(case)
     rules = [rule for rule in RULES if rule.always or rule.name in set_here]
     checks = [(rule.name, rule.judge(expects, run, True)) for rule in rules]
     if "+" in "".join(expects["sequence"]) + "".join(expects["allowed_tools"]) or (set_here and "+" in str(set_here)):
         checks = [(rule.name, settled(check, rule, expects, run)) for rule, (_, check) in zip(rules, checks)]
-    return checks if run.recorded else unchecked(checks)
-
-
-def unchecked(checks: Sequence[tuple[str, Check]]) -> list[tuple[str, Check]]:
-    """The same of a case of which nothing was recorded: only the first check has a verdict."""
-    return [*checks[:1], *((name, (NOT_CHECKED, evidence, None)) for name, (_, evidence, _) in checks[1:])]
+    return checks
 
 
 def judge_runs(case: Case, passing: Sequence[str], failing: Sequence[str]) -> list[tuple[str, Check]]:
     """The checks of a repeated case itself, by the ids of its runs: at least one passes, and few enough do not."""
     total = len(passing) + len(failing)
     least, most = case.runs["min_passing_runs"] or 1, case.runs["max_failing_runs"] or 0
-    few = many = None
-    if len(passing) < least:
-        got = f"{len(passing)} of {total}" + (f": {listing(passing)}" if passing else "")
-        few = f"expected at least {counted(least, 'passing run')}, got {got}"
-    if len(failing) > most:
-        many = f"expected at most {counted(most, 'failing run')}, got {len(failing)}: {listing(failing)}"
-    checks = [
+    got = f"{len(passing)} of {total}" + (f": {listing(passing)}" if passing else "")
+    few = f"expected at least {counted(least, 'passing run')}, got {got}" if len(passing) < least else None
+    many = beyond(most, "failing run", failing)
+    return [
         ("trace_recorded", judge_trace_recorded({}, Run(recorded=total > 0), favour=True)),
         ("min_passing_runs", judged({"limit": least, "observed": len(passing)}, few)),
         ("max_failing_runs", judged({"limit": most, "observed": len(failing), "runs": list(failing)}, many)),
     ]
-    return checks if total else unchecked(checks)
-
-
-# Warnings: each function names one kind of expectation that no trace could meet, or gives None.
 
 
 def unlisted(case: Case, steps: Iterable[str]) -> list[str]:
@@ -1085,38 +1070,29 @@ def unlisted(case: Case, steps: Iterable[str]) -> list[str]:
     return list(dict.fromkeys([tool for tool in others if tool not in tools]))
 
 
-def warn_unlisted_steps(case: Case) -> str | None:
-    tools = unlisted(case, case.expects["sequence"])
-    if not tools or case.expects["match"] == "subset":
-        return None
-    return f"no trace can pass: allowed_tools leaves out {listing(tools)}, which sequence expects"
-
-
-def warn_unlisted_policies(case: Case) -> str | None:
+def warnings_of(case: Case) -> Iterator[str]:
+    """What no trace could meet, a sentence for each kind of it."""
+    set_here, match = policies(case), case.expects["match"]
+    if match != "subset" and (tools := unlisted(case, case.expects["sequence"])):
+        yield f"no trace can pass: allowed_tools leaves out {listing(tools)}, which sequence expects"
     left_out = []
-    for name, policy in policies(case).items():
+    for name, policy in set_here.items():
         listed = [tool for tools in policy.values() if isinstance(tools, list) for tool in tools]
         if tools := unlisted(case, [*policy, *listed]):
             left_out.append(f"{listing(tools)}, which {name} names")
-    return f"allowed_tools leaves out {'; '.join(left_out)}" if left_out else None
+    if left_out:
+        yield f"allowed_tools leaves out {'; '.join(left_out)}"
+    if set_here and match == "exact":
+        # Judge the run that is the sequence and nothing else: further calls can only add violations.
+        named = [step.split("+") for step in case.expects["sequence"]]
+        calls = [
+            Call(id=f"step-{number}", tool=tool, status=SUCCEEDED, facts=dict.fromkeys(facts, True))
+            for number, (tool, *facts) in enumerate(named, start=1)
+        ]
+        run = run_of(Trace(id=case.id, calls=calls))
+        if broken := [name for name in set_here if POLICY_RULES[name].judge(case.expects, run, True)[0] == FAIL]:
+            yield f"no trace can pass: the exact sequence itself breaks {listing(broken)}"
 
-
-def warn_impossible_sequence(case: Case) -> str | None:
-    """Judge the run that is the sequence and nothing else: further calls can only add violations."""
-    set_here = policies(case)
-    if not set_here or case.expects["match"] != "exact":
-        return None
-    named = [step.split("+") for step in case.expects["sequence"]]
-    calls = [
-        Call(id=f"step-{number}", tool=tool, status=SUCCEEDED, facts=dict.fromkeys(facts, True))
-        for number, (tool, *facts) in enumerate(named, start=1)
-    ]
-    run = run_of(Trace(id=case.id, calls=calls))
-    broken = [name for name in set_here if POLICY_RULES[name].judge(case.expects, run, True)[0] == FAIL]
-    return f"no trace can pass: the exact sequence itself breaks {listing(broken)}" if broken else None
-
-
-WARNINGS = (warn_unlisted_steps, warn_unlisted_policies, warn_impossible_sequence)
 
 # ---- report: records and verdicts -> the report, without clock, path or environment -------------
 
@@ -1172,23 +1148,24 @@ def report_checks(checks: Sequence[tuple[str, Check]], hidden: Iterable[str] = (
 
 def report_case(case: Case, traces: Sequence[Trace]) -> dict[str, Any]:
     """A case with the trace that was recorded of it or, where it is repeated, with its runs."""
-    repeated = any(trace.case for trace in traces) or any(value is not None for value in case.runs.values())
-    if repeated:
+    if any(trace.case for trace in traces) or any(value is not None for value in case.runs.values()):
         runs = []
         for trace in traces:
             run = run_of(trace)
-            verdict, checks = report_checks(judge_case(case, run)[1:], ("expected", "match", "allowed", "limit"))
-            runs.append({"id": trace.id, "verdict": verdict, "checks": checks, **report_run(run)})
+            verdict, shown = report_checks(judge_case(case, run)[1:], ("expected", "match", "allowed", "limit"))
+            runs.append({"id": trace.id, "verdict": verdict, "checks": shown, **report_run(run)})
         passing, failing = ([run["id"] for run in runs if run["verdict"] == verdict] for verdict in (PASS, FAIL))
-        verdict, checks = report_checks(judge_runs(case, passing, failing))
+        checks = judge_runs(case, passing, failing)
         expects = {key: value for key, value in case.expects.items() if value is not None}
         recorded = {"expects": expects, **report_sums(runs), "runs": runs}
     else:
         run = run_of(traces[0] if traces else None)
-        verdict, checks = report_checks(judge_case(case, run))
-        recorded = report_run(run)
+        checks, recorded = judge_case(case, run), report_run(run)
+    if not traces:  # what was not recorded can be held against nothing but the first rule
+        checks[1:] = [(name, (NOT_CHECKED, evidence, None)) for name, (_, evidence, _) in checks[1:]]
+    verdict, shown = report_checks(checks)
     trace_word = "recorded" if traces else "missing"
-    return {"id": case.id, "group": case.group, "verdict": verdict, "trace": trace_word, "checks": checks, **recorded}
+    return {"id": case.id, "group": case.group, "verdict": verdict, "trace": trace_word, "checks": shown, **recorded}
 
 
 def report_rules(cases: Sequence[Case], reported: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -1231,7 +1208,6 @@ def build_report(expected: Accepted, observed: Accepted) -> dict[str, Any]:
     verdicts = [run["verdict"] for case in cases if case["trace"] == "recorded" for run in case.get("runs", [case])]
     counts = {"recorded": len(verdicts), "passed": verdicts.count(PASS), "failed": verdicts.count(FAIL)}
     with_facts = any(call.facts for trace in traces for call in trace.calls)
-    warnings = [(case.id, warn(case)) for case in expected_cases for warn in WARNINGS]
     return {
         "report_version": REPORT_VERSION,
         "checker": {"name": NAME, "version": VERSION},
@@ -1251,7 +1227,7 @@ def build_report(expected: Accepted, observed: Accepted) -> dict[str, Any]:
         },
         "rules": report_rules(expected_cases, cases),
         "groups": report_groups(cases),
-        "warnings": [{"case": case, "message": message} for case, message in warnings if message is not None],
+        "warnings": [{"case": case.id, "message": text} for case in expected_cases for text in warnings_of(case)],
         "cases": cases,
         "unknown_cases": [
             {"id": trace.id, **({"case": trace.case} if trace.case else {}), **report_run(run_of(trace))}
@@ -1267,11 +1243,8 @@ UNEXPECTED = "recorded, but no case expects it"
 
 
 def findings(case: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
-    """Every check of a reported case and its runs that does not pass: its word, what it is a check of, itself.
-
-    Each has a message. What a run may do wrong in a case that passes all the same is said to be tolerated.
-    """
-    tolerated = "TOLERATED" if case["verdict"] == PASS else ""
+    """Every check of a reported case and its runs that does not pass: its word, what it is a check of, itself."""
+    tolerated = "TOLERATED" if case["verdict"] == PASS else ""  # what its runs may do wrong all the same
     runs = [(f"{case['id']}/{run['id']}", run) for run in case.get("runs", ())]
     return [
         (tolerated or check["verdict"].upper(), name, check)
@@ -1734,28 +1707,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def readable(text: str) -> str:
-    """Text with letters of any script as they are; controls, and what is invisible or changes direction, are escaped.
-
-    By ranges of our own, since Python's differ between versions.
-    """
+    """Text with letters of any script as they are; controls, what is invisible or changes direction, are escaped."""
     return re.sub(INVISIBLE, lambda match: printable(match[0]), text)
 
 
-INVISIBLE = (
+INVISIBLE = (  # by ranges of our own, since Python's differ between versions
     "[\0-\x1f\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
     "\ufeff\ufff0-\uffff\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e0fff]"
 )
-
-
-def failing_checks(case: dict[str, Any]) -> list[str]:
-    """One sentence per check that does not pass, behind the rule's name, and behind the id of its run if it has one."""
-    lines = []
-    for _, name, check in findings(case):
-        run = name[len(case["id"]) + 1 :]
-        unknown = " (unknown)" if check["verdict"] == UNKNOWN else ""
-        lines.append(f"{run}{' ' if run else ''}{check['rule']}{unknown}: {check['message']}")
-    return lines
 
 
 def runs_passed(case: dict[str, Any]) -> str:
@@ -1773,6 +1733,16 @@ def totals_sentence(report: dict[str, Any]) -> str:
         f"{counted(cost['unknown_calls'], 'call')}), known tool time {time['known_total']:,} ms "
         f"(not known for {counted(time['unknown_calls'], 'call')})."
     )
+
+
+def remarks(case: dict[str, Any]) -> list[str]:
+    """How many runs of a passing case passed, then each check that does not pass, behind the id of its run if any."""
+    lines = [runs_passed(case)] if case["verdict"] == PASS and "runs" in case else []
+    for word, name, check in findings(case):
+        run = name[len(case["id"]) + 1 :]
+        place = f"{'tolerated: ' if word == 'TOLERATED' else ''}{run}{' ' if run else ''}{check['rule']}"
+        lines.append(f"{place}{' (unknown)' if check['verdict'] == UNKNOWN else ''}: {check['message']}")
+    return lines
 
 
 WRITTEN_STATUSES = """
@@ -1802,18 +1772,8 @@ def with_headroom(amount: int, percent: int) -> int:
     return -(-amount * (100 + percent) // 100)
 
 
-def cost_budget(total: Decimal, percent: int) -> str | None:
-    """Money for a known cost plus headroom, rounded up to 6 decimals; None when money cannot say it."""
-    millionths = with_headroom(int(EXACT.scaleb(total, 6)), percent)
-    text = f"{millionths // 10**6}.{millionths % 10**6:06}".rstrip("0").rstrip(".")
-    return text if MONEY.fullmatch(text) else None
-
-
 def expect_runs(id: str, traces: Sequence[Trace], percent: int | None) -> dict[str, Any]:
-    """The case that its runs pass, which call the same tools; budgets where all calls are measured, with a headroom.
-
-    A cost beyond what money can say is None.
-    """
+    """The case that its runs pass, which call the same tools; a budget that money cannot say is there as None."""
     runs = [run_of(trace) for trace in traces]
     sequence = []
     for calls in zip(*(run.succeeded for run in runs)):
@@ -1825,7 +1785,9 @@ def expect_runs(id: str, traces: Sequence[Trace], percent: int | None) -> dict[s
     if failed := max(len(run.failed) for run in runs):
         case["max_failed_calls"] = failed
     if percent is not None and not any(run.cost_usd[1] for run in runs):
-        case["max_cost_usd"] = cost_budget(max(run.cost_usd[0] for run in runs), percent)
+        cost = with_headroom(int(EXACT.scaleb(max(run.cost_usd[0] for run in runs), 6)), percent)
+        text = f"{cost // 10**6}.{cost % 10**6:06}".rstrip("0").rstrip(".")
+        case["max_cost_usd"] = text if MONEY.fullmatch(text) else None
     if percent is not None and not any(run.tool_ms[1] for run in runs):
         most = BOUNDS["total_tool_ms"].value
         case["max_total_tool_ms"] = min(with_headroom(max(run.tool_ms[0] for run in runs), percent), most)
@@ -1847,15 +1809,12 @@ def read_expectable(value: Any) -> list[Trace]:
     other = [
         f": $[{index}].calls: the run calls other tools than an earlier run of its case; snapshot takes runs that agree"
         for index, trace in enumerate(traces)
-        if tools.setdefault(trace.case or trace.id, called := succeeded_tools(trace)) != called
+        for called in [[call.tool for call in trace.calls if call.status == SUCCEEDED]]
+        if tools.setdefault(trace.case or trace.id, called) != called
     ]
     if pending or other:
         raise Refused(*pending, *other)
     return traces
-
-
-def succeeded_tools(trace: Trace) -> list[str]:
-    return [call.tool for call in trace.calls if call.status == SUCCEEDED]
 
 
 def run_snapshot(options: dict[str, str]) -> Done:
@@ -1891,41 +1850,34 @@ def xml_attribute(text: str) -> str:
     return quoteattr(readable(text)).replace("##", "#&#35;")
 
 
-def junit_counts(tests: int, failures: int, milliseconds: int) -> str:
-    """The attributes that every usual schema has on both of the outer elements."""
-    return f'name="{NAME}" tests="{tests}" failures="{failures}" errors="0" time="{junit_time(milliseconds)}"'
-
-
 def junit_time(milliseconds: int) -> str:
     return f"{milliseconds // 1000}.{milliseconds % 1000:03}"
 
 
-def junit_case(classname: str, case: dict[str, Any], name: str, failures: Sequence[str]) -> str:
-    """One test case; the failure element, or the output of a passing one, holds a line per check that does not pass."""
+def junit_case(classname: str, case: dict[str, Any], name: str, lines: Sequence[str]) -> str:
+    """One test case; the failure element, or the output of a passing one, holds what there is to say, line by line."""
     from xml.sax.saxutils import escape
 
     names = f"classname={xml_attribute(classname)} name={xml_attribute(name)}"
     opening = f'    <testcase {names} time="{junit_time(case["tool_ms"]["known_total"])}"'
+    text = escape("\n".join(lines))
     if case.get("verdict") == PASS:
-        lines = "\n".join(filter(None, [runs_passed(case), *(f"tolerated: {failure}" for failure in failures)]))
-        output = f">\n      <system-out>{escape(lines)}</system-out>\n    </testcase>\n"
-        return opening + (output if lines else "/>\n")
-    failure = f"      <failure type={xml_attribute(FAIL)} message={xml_attribute('; '.join(failures))}>"
-    lines = escape("\n".join(failures))
-    return f"{opening}>\n{failure}{lines}</failure>\n    </testcase>\n"
+        return opening + (f">\n      <system-out>{text}</system-out>\n    </testcase>\n" if lines else "/>\n")
+    failure = f"failure type={xml_attribute(FAIL)} message={xml_attribute('; '.join(lines))}"
+    return f"{opening}>\n      <{failure}>{text}</failure>\n    </testcase>\n"
 
 
 def junit_xml(report: dict[str, Any], _: int) -> bytes:
     """One test case per workflow and one failing one per unknown case; no clock, so that equal runs are equal."""
     cases = [
-        junit_case(NAME if case["group"] is None else case["group"], case, case["id"], failing_checks(case))
+        junit_case(NAME if case["group"] is None else case["group"], case, case["id"], remarks(case))
         for case in report["cases"]
     ]
     cases += [junit_case(NAME, case, unknown_name(case), [UNEXPECTED]) for case in report["unknown_cases"]]
-    totals = report["totals"]
-    unexpected_ms = sum(case["tool_ms"]["known_total"] for case in report["unknown_cases"])
-    milliseconds = totals["tool_ms"]["known_total"] + unexpected_ms
-    counts = junit_counts(len(cases), totals["failed"] + totals["unknown_cases"], milliseconds)
+    failures = report["totals"]["failed"] + report["totals"]["unknown_cases"]
+    time = junit_time(sum(case["tool_ms"]["known_total"] for case in report["cases"] + report["unknown_cases"]))
+    # The attributes that every usual schema has on both of the outer elements.
+    counts = f'name="{NAME}" tests="{len(cases)}" failures="{failures}" errors="0" time="{time}"'
     text = (
         f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites {counts}>\n  <testsuite {counts} skipped="0">\n'
         f"{''.join(cases)}  </testsuite>\n</testsuites>\n"
@@ -1972,27 +1924,23 @@ def markdown_head(report: dict[str, Any]) -> str:
 
 def markdown(report: dict[str, Any], taken: int) -> bytes:
     """The verdict with its counts, the failing and the unknown cases, and the passing ones folded away."""
-    failing: list[str] = []
-    passing: list[str] = []
+    rows: dict[str, list[str]] = {PASS: [], FAIL: []}
     for case in report["cases"]:
-        rows = passing if case["verdict"] == PASS else failing
-        notes = failing_checks(case)
-        if case["verdict"] == PASS:
-            notes = list(filter(None, [runs_passed(case), *(f"tolerated: {note}" for note in notes)]))
-        rows.append(markdown_row(case["verdict"].upper(), case["id"], case["group"], notes))
-    unknown = [(unknown_name(case), None, [UNEXPECTED]) for case in report["unknown_cases"]]
-    failing += [markdown_row("UNKNOWN-CASE", *cells) for cells in unknown]
+        row = markdown_row(case["verdict"].upper(), case["id"], case["group"], remarks(case))
+        rows[case["verdict"]].append(row)
+    for case in report["unknown_cases"]:
+        rows[FAIL].append(markdown_row("UNKNOWN-CASE", unknown_name(case), None, [UNEXPECTED]))
     text = markdown_head(report)
     room = MARKDOWN_LIMIT - taken - len(text) - 1_000
     if room < 0:
         raise ValueError(f"it has no room below {MARKDOWN_LIMIT:,} bytes; name another file")
-    if failing:
-        table = "\n" + markdown_table(failing, room)
+    if rows[FAIL]:
+        table = "\n" + markdown_table(rows[FAIL], room)
         text += table
         room -= len(table.encode("utf-8"))
-    if passing:
-        opening = f"\n<details><summary>{counted(len(passing), 'case')} passed</summary>\n\n"
-        text += opening + markdown_table(passing, room + 1_000 - len(opening) - 20) + "\n</details>\n"
+    if rows[PASS]:
+        opening = f"\n<details><summary>{counted(len(rows[PASS]), 'case')} passed</summary>\n\n"
+        text += opening + markdown_table(rows[PASS], room + 1_000 - len(opening) - 20) + "\n</details>\n"
     return text.encode("utf-8")
 
 
@@ -2194,40 +2142,30 @@ OUTPUTS["--html"] = ReportOutput("HTML page", "also write a page to look at", ht
 
 
 def given_name(what: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{what} must be a str")
-    if not IDENTIFIER.fullmatch(value):
-        raise ValueError(f"{what} must be {IDENTIFIER_FORM}")
-    return value
-
-
-def overlaps(calls: list[RecordedCall]) -> Iterator[tuple[RecordedCall, RecordedCall]]:
-    """The pairs of calls of which the second began before the first had ended, and not inside it."""
-    for place, call in enumerate(calls, start=1):
-        for other in calls[place : call._begun]:
-            # As in imports, a call that never ended overlaps nothing: it is pending, which no case lets pass.
-            if other._begun and call not in other._around:
-                yield call, other
+    if isinstance(value, str) and IDENTIFIER.fullmatch(value):
+        return value
+    kind = ValueError if isinstance(value, str) else TypeError
+    raise kind(f"{what} must be a str of {IDENTIFIER_FORM}")
 
 
 class RecordedRun:
-    """One run: the calls made in the context of its block, in the order of their start."""
+    """One run: its id and perhaps its case, and the calls made in the context of its block, in order of start."""
 
-    def __init__(self, recorder: Recorder, id: str, case: str | None) -> None:
-        self._recorder, self._id, self._open = recorder, id, False
-        self._named = {"id": id} if case is None else {"id": id, "case": case}
+    def __init__(self, recorder: Recorder, named: dict[str, str]) -> None:
+        self._recorder, self._named, self._open = recorder, named, False
         self._calls: list[RecordedCall] = []
 
     def __enter__(self) -> None:
         with self._recorder._lock:
-            self._recorder._refuse_run(self._id)
-            self._recorder._runs[self._id] = self
+            self._recorder._refuse_run(self._named["id"])
+            self._recorder._runs[self._named["id"]] = self
             self._open = True
         self._token = self._recorder._here.set((self, ()))
 
     def __exit__(self, *_: object) -> None:
         self._open = False
-        self._recorder._leave(self._token)
+        with contextlib.suppress(ValueError):  # a block may end in another context than it began in
+            self._recorder._here.reset(self._token)
 
 
 class RecordedCall:
@@ -2236,19 +2174,16 @@ class RecordedCall:
     def __init__(self, recorder: Recorder, tool: str) -> None:
         self._recorder = recorder
         self._call = Call(id="", tool=tool, status=SUCCEEDED, cost_usd=None, duration_ms=None, facts=None)
-        self._run: RecordedRun | None = None
-        self._around: tuple[RecordedCall, ...] = ()
         self._ended, self._begun = PENDING, 0  # how it ended, and how many calls of its run had begun by then
 
     def __enter__(self) -> RecordedCall:
         with self._recorder._lock:
-            if self._run:
+            if self._call.id:
                 raise RuntimeError("a call is entered once: each `with` needs a `recorder.call(...)` of its own")
             self._run, self._around = self._recorder._place()
-            if self._run:
-                self._run._calls.append(self)
-                self._call.id = f"call-{len(self._run._calls):02}"
-                self._token = self._recorder._here.set((self._run, (*self._around, self)))
+            self._run._calls.append(self)
+            self._call.id = f"call-{len(self._run._calls):02}"
+            self._token = self._recorder._here.set((self._run, (*self._around, self)))
             self._began = self._recorder._clock()
         return self
 
@@ -2257,40 +2192,39 @@ class RecordedCall:
         if milliseconds <= BOUNDS["duration_ms"].value:
             self._call.duration_ms = milliseconds
         self._ended = SUCCEEDED if kind is None else FAILED if issubclass(kind, Exception) else PENDING
-        if self._run:
-            self._begun = len(self._run._calls)
-            self._recorder._leave(self._token)
+        self._begun = len(self._run._calls)
+        with contextlib.suppress(ValueError):  # a block may end in another context than it began in
+            self._recorder._here.reset(self._token)
 
     def failed(self) -> None:
         """The tool reported failure in its answer."""
-        self._recorder._refuse_end()
+        self._recorder._where()
         self._call.status = FAILED
 
     def pending(self) -> None:
         """The call waits, for an approval say, also when the tool then says so by an exception."""
-        self._recorder._refuse_end()
+        self._recorder._where()
         self._call.status = PENDING
 
     def cost(self, usd: str | Decimal | int) -> None:
         """Add US dollars to what the call cost."""
         if isinstance(usd, bool) or not isinstance(usd, (str, Decimal, int)):
             raise TypeError("a cost must be a str, a Decimal or an int; a float is not exact")
-        with self._recorder._lock:
-            self._recorder._refuse_end()
-            with contextlib.suppress(DecimalException):  # more digits than any money
-                text = usd if isinstance(usd, str) else plain_money(EXACT.create_decimal(usd))
-                total = plain_money(EXACT.add(Decimal(self._call.cost_usd or 0), Decimal(text)))
-                if MONEY.fullmatch(text) and MONEY.fullmatch(total):
-                    self._call.cost_usd = total
-                    return
+        with self._recorder._lock, contextlib.suppress(DecimalException):  # more digits than any money
+            self._recorder._where()
+            text = usd if isinstance(usd, str) else plain_money(EXACT.create_decimal(usd))
+            total = plain_money(EXACT.add(Decimal(self._call.cost_usd or 0), Decimal(text)))
+            if MONEY.fullmatch(text) and MONEY.fullmatch(total):
+                self._call.cost_usd = total
+                return
         raise ValueError(f"a cost, and what it adds up to, must be {MONEY_FORM}; round a finer one up")
 
     def fact(self, name: str, value: bool) -> None:
         """Record that something is true or false of the call; given twice, the later holds."""
+        if not isinstance(value, bool):
+            raise TypeError("a fact must be True or False; leave out what is not known")
         with self._recorder._lock:
-            self._recorder._refuse_end()
-            if not isinstance(value, bool):
-                raise TypeError("a fact must be True or False; leave out what is not known")
+            self._recorder._where()
             facts = {**(self._call.facts or {}), given_name("the name of a fact", name): value}
             if len(facts) > BOUNDS["facts"].value:
                 raise ValueError(f"a call may have at most {BOUNDS['facts']}")
@@ -2308,14 +2242,15 @@ class Recorder:
         if overlap not in ("refuse", "start-order"):
             raise ValueError('overlap must be "refuse" or "start-order"')
         self._path = os.path.abspath(os.fsdecode(path))  # an agent may change the working directory
-        self._overlap, self._process, self._closed = overlap, os.getpid(), False
-        self._clock = time.monotonic_ns
+        self._overlap, self._clock = overlap, time.monotonic_ns
+        self._process = os.getpid()  # none once it is closed: in a child process it is as good as that
         self._lock = threading.RLock()  # a signal may come while it is held, and its handler record
-        self._here: contextvars.ContextVar[Any] = contextvars.ContextVar("recorded", default=(None, ()))
+        nowhere = RecordedRun(self, {}), ()
+        self._here: contextvars.ContextVar[Any] = contextvars.ContextVar("recorded", default=nowhere)
         self._runs: dict[str, RecordedRun] = {}
 
     def __enter__(self) -> Recorder:
-        self._refuse_end()
+        self._where()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -2324,7 +2259,8 @@ class Recorder:
     def run(self, id: str, case: str | None = None) -> RecordedRun:
         """A run of the case of this id, or of another: `with recorder.run("request-01"):`."""
         self._refuse_run(id)
-        return RecordedRun(self, id, None if case is None else given_name("the case of a run", case))
+        of = {} if case is None else {"case": given_name("the case of a run", case)}
+        return RecordedRun(self, {"id": id, **of})
 
     def call(self, tool: str) -> RecordedCall:
         """A call in the run of this context: `with recorder.call("lookup_order") as call:`."""
@@ -2335,7 +2271,7 @@ class Recorder:
         """The function, sync or async, with every call of it recorded; a decorator, with and without arguments."""
         import inspect
 
-        self._refuse_end()
+        self._where()
         if function is None:
             return functools.partial(self.tool, name=name)
         if isinstance(function, (classmethod, staticmethod)):
@@ -2370,66 +2306,58 @@ class Recorder:
     def close(self) -> None:
         """Write the file, once: whole, or not at all when it cannot be, or may not hold what was recorded."""
         with self._lock:
-            if self._closed or self._process != os.getpid():
+            if self._process != os.getpid():
                 return
-            self._closed = True
-            data = self._document()
+            self._process = 0
+            problems: list[str] = []
+            name, entries = quoted_word(os.path.basename(self._path)), []
+            accepted = 'overlap="start-order" accepts calls that run in parallel, in the order of their start'
+            for index, run in enumerate(self._runs.values()):
+                for call in run._calls:  # of what was said of it and how it ended, what proves less holds
+                    call._call.status = max(call._call.status, call._ended, key=STATUSES.index)
+                entries.append({**run._named, "calls": [report_call(call._call) for call in run._calls]})
+                parallel = (
+                    f"{other._call.id} began before {call._call.id} had ended, and not inside it"
+                    for place, call in enumerate(run._calls, start=1)
+                    for other in run._calls[place : call._begun]
+                    # As in imports, a call that never ended overlaps nothing: it is pending, which no case lets pass.
+                    if other._begun and call not in other._around
+                )
+                if self._overlap == "refuse" and (ran := next(parallel, "")):
+                    problems.append(f"{name}: $[{index}].calls: {ran}; {accepted}")
+            data = json_bytes(entries)
+            accept(problems, name, lambda: within(data, BOUNDS["size"]), read_observed)
+            if problems:
+                raise InputError(problems)
             try:
                 with contextlib.ExitStack() as cleanup:
-                    _, put_in_place = stage(Output("", "", self._path, lambda _: data), cleanup)
-                    put_in_place(False)  # unlike a command's last output it settles no exit status
+                    # Unlike a command's last output it settles no exit status.
+                    stage(Output("", "", self._path, lambda _: data), cleanup)[1](False)
             except OSError as error:
                 raise OSError(error.errno, f"the traces cannot be written: {reason(error)}", self._path) from error
 
-    def _document(self) -> bytes:
-        """The bytes of the file, as the reader of observed traces accepts them."""
-        entries = []
-        problems: list[str] = []
-        name = quoted_word(os.path.basename(self._path))
-        for index, run in enumerate(self._runs.values()):
-            for call in run._calls:  # of what was said of it and how it ended, what proves less holds
-                call._call.status = max(call._call.status, call._ended, key=STATUSES.index)
-            entries.append({**run._named, "calls": [report_call(call._call) for call in run._calls]})
-            for call, other in overlaps(run._calls) if self._overlap == "refuse" else ():
-                ran = f"{other._call.id} began before {call._call.id} had ended, and not inside it"
-                accepted = 'overlap="start-order" accepts calls that run in parallel, in the order of their start'
-                problems.append(f"{name}: $[{index}].calls: {ran}; {accepted}")
-                break
-        data = json_bytes(entries)
-        accept(problems, name, lambda: within(data, BOUNDS["size"]), read_observed)
-        if problems:
-            raise InputError(problems)
-        return data
-
-    def _place(self) -> tuple[RecordedRun | None, tuple[RecordedCall, ...]]:
-        """The run of this context and its calls around this place; none where no run is open anywhere."""
+    def _place(self) -> tuple[RecordedRun, tuple[RecordedCall, ...]]:
+        """The run of this context and the calls around this place; where none is open, one that no file holds."""
         with self._lock:
-            self._refuse_end()
-            run, around = self._here.get()
-            if run and run._open:
-                return run, around
-            if not any(other._open for other in self._runs.values()):
-                return None, ()
-        raise RuntimeError(
-            "this call is in no open run, and would be lost: a thread inherits the run of its starter through "
-            "contextvars.copy_context().run, and a run must wait in its block for all that it starts"
-        )
+            run, around = self._where()
+            if not run._open and any(other._open for other in self._runs.values()):
+                raise RuntimeError(
+                    "this call is in no open run, and would be lost: a thread inherits the run of its starter through "
+                    "contextvars.copy_context().run, and a run must wait in its block for all that it starts"
+                )
+            return (run, around) if run._open else (RecordedRun(self, {}), ())
 
     def _refuse_run(self, id: str) -> None:
-        self._refuse_end()
-        run, _ = self._here.get()
-        if run and run._open:
+        if self._where()[0]._open:
             raise RuntimeError("a run is open in this context: runs do not nest")
         if given_name("the id of a run", id) in self._runs:
             raise ValueError("the id of a run must be unique, but an earlier run has the same")
 
-    def _refuse_end(self) -> None:
-        if self._closed or self._process != os.getpid():
+    def _where(self) -> Any:
+        """What this context has entered last, by now perhaps left; a RuntimeError once nothing can be recorded."""
+        if self._process != os.getpid():
             raise RuntimeError("nothing more can be recorded: the recorder is closed, or belongs to another process")
-
-    def _leave(self, token: Any) -> None:
-        with contextlib.suppress(ValueError):  # a block may end in another context than it began in
-            self._here.reset(token)
+        return self._here.get()
 
 
 __all__.append("Recorder")
