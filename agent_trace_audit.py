@@ -2208,10 +2208,10 @@ class RecordedCall:
 
     def cost(self, usd: str | Decimal | int) -> None:
         """Add US dollars to what the call cost."""
+        self._recorder._where()
         if isinstance(usd, bool) or not isinstance(usd, (str, Decimal, int)):
             raise TypeError("a cost must be a str, a Decimal or an int; a float is not exact")
         with self._recorder._lock, contextlib.suppress(DecimalException):  # more digits than any money
-            self._recorder._where()
             text = usd if isinstance(usd, str) else plain_money(EXACT.create_decimal(usd))
             total = plain_money(EXACT.add(Decimal(self._call.cost_usd or 0), Decimal(text)))
             if MONEY.fullmatch(text) and MONEY.fullmatch(total):
@@ -2221,10 +2221,10 @@ class RecordedCall:
 
     def fact(self, name: str, value: bool) -> None:
         """Record that something is true or false of the call; given twice, the later holds."""
+        self._recorder._where()
         if not isinstance(value, bool):
             raise TypeError("a fact must be True or False; leave out what is not known")
         with self._recorder._lock:
-            self._recorder._where()
             facts = {**(self._call.facts or {}), given_name("the name of a fact", name): value}
             if len(facts) > BOUNDS["facts"].value:
                 raise ValueError(f"a call may have at most {BOUNDS['facts']}")
