@@ -1973,37 +1973,26 @@ OUTPUTS["--markdown"] = ReportOutput(
 
 # A class gives an element its colour (--k) and its sign (--s); the words stand in the page itself.
 PAGE_STYLE = """
-:root{color-scheme:light dark;--ink:#1c2126;--dim:#59636e;--page:#fff;--soft:#f1f4f7;--line:#d3d9df;--good:#0b6b3a;
---bad:#b3211a;--badly:#fdeeec;--open:#7d4e00;--openly:#fff4d9}
-@media screen and (prefers-color-scheme:dark){:root{--ink:#e4e9ee;--dim:#a0abb6;--page:#12161b;--soft:#1f262e;
---line:#3a444f;--good:#5fd38d;--bad:#ff9c93;--badly:#3b1b19;--open:#eabd5a;--openly:#33290f}}.pass{--k:var(--good);
---s:"\\2713\\a0"}.fail,.failed{--k:var(--bad);--s:"\\2717\\a0"}.succeeded{--k:var(--dim);--s:"\\2713\\a0"}
-.unknown{--k:var(--open);--s:"?\\a0"}.pending{--k:var(--open);--s:"\\2026\\a0"}.tolerated{--k:var(--open);--s:"~\\a0"}
-*{box-sizing:border-box;margin:0;padding:0}b{color:var(--k)}b::before{content:var(--s)}li{--k:var(--dim);--s:""}
-body{margin:0 auto;max-width:80rem;padding:1.5rem clamp(1rem,4vw,2.5rem) 3rem;background:var(--page);color:var(--ink);
-font:1rem/1.5 system-ui,"Segoe UI",Roboto,sans-serif;font-variant-numeric:tabular-nums;overflow-wrap:anywhere}
-h1{font-size:1.25rem;font-weight:400}h1 b{display:block;font-size:3rem;line-height:1.2;text-transform:capitalize}
-h2{font-size:1.25rem;margin:2.5rem 0 .75rem}h3,h4{font-size:1rem;display:inline}h3 code,h4 code{font-size:1rem}
-code,.path,tbody th,td:nth-child(2){font-family:ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace}
-code,.path,table,small,dt{font-size:.8125rem}small,header p,dt,caption,thead{color:var(--dim)}
-dl{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,24rem),1fr));gap:1rem 2rem}
-dd small,td small,.path small,.path i{display:block;font:.75rem/1.4 system-ui,sans-serif;color:var(--dim)}
-details{border:1px solid var(--line);border-left:4px solid var(--k);border-radius:4px;margin:.5rem 0;padding:0 1rem}
-details>*{margin:.5rem 0 1rem}summary{margin:0 -1rem;padding:.5rem 1rem;cursor:pointer}summary>*{margin-right:.75rem}
-summary:hover{background:var(--soft)}summary:focus-visible{outline:3px solid var(--ink)}bdi{white-space:pre-wrap}
-ul{padding-left:1.25rem}details ul{padding:0;list-style:none}.path{display:grid;
-grid-template-columns:repeat(auto-fill,minmax(8.75rem,1fr));row-gap:1rem;list-style:none}.path li{display:grid;
-grid-row:span 3;grid-template-rows:subgrid;row-gap:0;border-top:3px dotted var(--k)}.path li>*{padding:.25rem .4rem}
-.path span+span{margin:0 2px 2px;background:var(--soft);border-radius:4px}.path .pass{border-top-style:solid}
-.path li.fail,.path li.unknown{border:2px solid var(--k);border-top-width:6px}.path li.fail{background:var(--badly)}
-.path li.unknown{background:var(--openly)}.succeeded{font-weight:400}svg{display:block;overflow:visible;width:100%;
-height:.75rem;margin:.25rem 0}rect{fill:var(--k)}.room{fill:none;stroke:var(--ink);stroke-width:2px;
-vector-effect:non-scaling-stroke}table{border-collapse:collapse;width:100%}caption,tr>*{text-align:left;
-padding:.3rem .75rem .3rem 0}tr>*{border-top:1px solid var(--line);vertical-align:top;font-weight:400}
-thead *,tr>:nth-child(n+3){white-space:nowrap}tr>:nth-child(n+4){text-align:right;padding:.3rem 0 .3rem .5rem}
-@media(max-width:40rem){h1 b{font-size:2.25rem}details{padding:0 .5rem}tr>*{padding-right:.25rem;font-size:.75rem}}
-@media print{body{padding:0;font-size:10pt}details::details-content{content-visibility:visible;display:block}
-li,tr,summary,dl div{break-inside:avoid}summary,h2,caption{break-after:avoid}}
+:root{color-scheme:light dark;--dim:#59636e;--good:#0b6b3a;--bad:#b3211a;--open:#7d4e00;--soft:#8882;--line:#8886}
+@media screen and (prefers-color-scheme:dark){:root{--dim:#a0abb6;--good:#5fd38d;--bad:#ff9c93;--open:#eabd5a}}
+.pass{--k:var(--good);--s:"\\2713\\a0"}.fail,.failed{--k:var(--bad);--s:"\\2717\\a0"}li{--k:var(--dim);--s:""}
+.succeeded{--k:var(--dim);--s:"\\2713\\a0"}.unknown,.pending,.tolerated{--k:var(--open);--s:"?\\a0"}
+*{box-sizing:border-box;margin:0;padding:0}b{color:var(--k)}b::before{content:var(--s)}bdi{white-space:pre-wrap}
+body{margin:auto;max-width:80rem;padding:1.5rem 4vw;font:1rem/1.5 system-ui,sans-serif;overflow-wrap:anywhere}
+h1,h2{font-size:1.25rem;margin:2rem 0 .75rem}h1,th,.succeeded{font-weight:400}h1 b{display:block;font-size:3rem}
+h3,h4{font-size:1rem;display:inline}small,table,details ul,.path{font-size:.8125rem}ul,.path{list-style:none}
+small,i,caption{color:var(--dim)}code{font-family:ui-monospace,monospace}.path small,i,td small{display:block}
+details{border:1px solid var(--line);border-left:4px solid var(--k);margin:.5rem 0;padding:0 .75rem}
+details>*{margin:.5rem 0 1rem}summary{margin:0 -.75rem;padding:.5rem .75rem;cursor:pointer}rect{fill:var(--k)}
+summary>*{margin-right:.75rem}summary:hover,.path span{background:var(--soft)}summary:focus-visible{outline:3px solid}
+.path{display:grid;grid-template-columns:repeat(auto-fill,minmax(9rem,1fr));gap:1rem 2px}
+.path li{display:grid;grid-row:span 3;grid-template-rows:subgrid;row-gap:2px;border-top:3px dotted var(--k)}
+.path li>*{padding:.25rem .4rem}.path .pass{border-top-style:solid}li.fail,li.unknown{border:2px solid var(--k)}
+svg{display:block;overflow:visible;width:min(100%,24rem);height:.75rem;margin:.25rem 0 .5rem}th,caption{text-align:left}
+.limit{fill:none;stroke:currentColor;stroke-width:2px;vector-effect:non-scaling-stroke}thead,td~td{white-space:nowrap}
+th,td{border-top:1px solid var(--line);padding:.3em .5em .3em 0;vertical-align:top}tr>:nth-child(n+4){text-align:right}
+table{border-collapse:collapse;width:100%}@media(max-width:40rem){th,td{font-size:.75rem;padding-right:.25em}}
+@media print{details::details-content{content-visibility:visible;display:block}li,tr,summary{break-inside:avoid}}
 """
 
 
@@ -2017,93 +2006,83 @@ def word(kind: str) -> str:
     return f'<b class="{kind}">{kind}</b>'
 
 
-def step_pairs(both: Comparison, mode: str) -> Iterator[tuple[int | None, Call | None]]:
-    """Each call, a successful one with the index of its step where it has one; then the steps without a call."""
+def steps_by_call(both: Comparison, mode: str) -> dict[int, int]:
+    """By index of successful call the index of its step: by place, in any order, or in order from where a block is."""
     places, steps = range(len(both.calls)), range(len(both.steps))
-    above = dict(zip(places, places)) if mode == "exact" else {} if mode == "contains" else both.pair()
-    for place in reversed(places):
-        if mode == "within" and place + len(steps) <= len(places) and all(both.fits(n, place + n) for n in steps):
-            above = {place + n: n for n in steps}
-    for place in places:
-        if mode == "contains" and len(above) < len(steps) and both.fits(len(above), place):
-            above[place] = len(above)
-    taken = iter(map(above.get, places))
-    yield from ((next(taken) if call.status == SUCCEEDED else None, call) for call in both.run.calls)
-    yield from ((step, None) for step in steps if step not in above.values())
+    if mode not in ("within", "contains"):
+        return dict(zip(places, places)) if mode == "exact" else both.pair()
+    blocks = [at for at in places if all(at + step in places and both.fits(step, at + step) for step in steps)]
+    found: dict[int, int] = {}
+    for place in places[blocks[0] if blocks and mode == "within" else 0 :]:
+        if len(found) < len(steps) and both.fits(len(found), place):
+            found[place] = len(found)
+    return found
 
 
 def page_path(check: dict[str, Any], recorded: Sequence[dict[str, Any]]) -> str:
     """Expected above observed: successful calls under their steps, failed and pending ones between them."""
-    steps, mode, verdict = check.get("expected", check.get("sequence", [])), check["match"], check["verdict"]
-    first = check["first_difference"]
+    steps, first, mode, verdict = (check[key] for key in ("sequence", "first_difference", "match", "verdict"))
     both = Comparison(steps, run_of(Trace(id="", calls=[Call(**call) for call in recorded])), verdict == FAIL)
+    step_of = {both.calls[place].id: step for place, step in steps_by_call(both, mode).items()}
+    columns: list[tuple[int | None, Any]] = [(step_of.get(call.id), call) for call in both.run.calls]
+    columns += [(step, None) for step in range(len(steps)) if step not in step_of.values()]
+    said = {FAIL: ": unmatched" if first is None else ": first difference", UNKNOWN: ": not established"}
     items = ""
-    for step, call in step_pairs(both, mode):
-        wanted = steps[step] if step is not None and step < len(steps) else None
-        kind, head, mark = "", "attempt" if step is None else f"step {step + 1}", ""
-        if step is None and call and call.status == SUCCEEDED:
-            head, mark = "extra call", "not expected" if mode in ("permutation", "subset") else ""
-        elif step is not None and step == first:
-            mark = "first difference"
-        elif call is None and wanted in check["missing"] and first is None and mode != "subset":
-            mark = "missing"
-        elif wanted and call and (first is None or (step or 0) < first):
-            kind = PASS if fits(wanted, call, False) else UNKNOWN
-        kind = verdict if mark else kind
-        head += ": not established" if kind == UNKNOWN else mark and f": {mark}"
-        above = "no step" if wanted is None else shown(wanted).replace("+", "<wbr>+")
-        got = f"{shown(call.tool)}<small>{word(call.status)} {shown(call.id)}</small>" if call else "no call"
-        items += f'<li class="{kind}"><b>{head}</b><span><i>expected</i>{above}</span>'
-        items += f"<span><i>observed</i>{got}</span></li>\n"
+    for step, call in columns:
+        wanted = "" if step is None else "".join(steps[step : step + 1])
+        extra = step is None and call.status == SUCCEEDED
+        alone = (extra and mode in ("permutation", "subset")) or (call is None and mode != "subset")
+        kind = verdict if (alone if first is None else step == first) else ""
+        if wanted and call and not kind:
+            kind = PASS if fits(wanted, call, False) else UNKNOWN if fits(wanted, call, True) else ""
+        head = "extra call" if extra else "attempt" if step is None else f"step {step + 1}"
+        above = wanted and f"<code>{shown(wanted).replace('+', '<wbr>+')}</code>"
+        below = call and f"<code>{shown(call.tool)}</code><small>{word(call.status)} {shown(call.id)}</small>"
+        items += f'<li class="{kind}"><b>{head}{said.get(kind, "")}</b><span><i>expected</i>{above or "no step"}</span>'
+        items += f"<span><i>observed</i>{below or 'no call'}</span></li>\n"
     return f'<p><small>Step by step, match: {mode}</small></p>\n<ol class="path" role="list">{items}</ol>\n'
 
 
-def page_budget(check: dict[str, Any], limit: Any) -> str:
-    """The known total against the limit: a bar in the measure's own unit, and words."""
-    name, unit = ("Cost", "USD") if check["rule"] == "max_cost_usd" else ("Tool time", "ms")
-    known, verdict, missing = check["known_total"], check["verdict"], len(check["unknown_calls"])
-    text = f"{known} {unit} of at most {limit} {unit}" + f", unknown for {counted(missing, 'call')}" * (missing > 0)
+def page_bar(verdict: str, known: Any, limit: Any) -> str:
+    """The known total of a budget against its limit, in the measure's own unit."""
     box = f'viewBox="0 0 {max(known, limit, key=float)} 1" preserveAspectRatio="none" aria-hidden="true"'
-    bar = f'<rect class="{verdict}" width="{known}" height="1"/><rect class="room" width="{limit}" height="1"/>'
-    return f"<div><dt>{name} {word(verdict)}</dt><dd><svg {box}>{bar}</svg>{text}</dd></div>\n"
+    bars = f'<rect class="{verdict}" width="{known}" height="1"/><rect class="limit" width="{limit}" height="1"/>'
+    return f"<svg {box}>{bars}</svg>"
 
 
 def page_run(run: dict[str, Any], expects: dict[str, Any]) -> str:
     """What there is of a case or a run of one: its path, the checks that it does not pass, its budgets, its calls."""
-    path = wrong = bars = rows = ""
+    path = checks = rows = ""
     for check in run.get("checks", ()):
-        rule, verdict = check["rule"], check["verdict"]
+        rule, verdict, said = check["rule"], check["verdict"], shown(check.get("message", ""))
         if rule == "sequence":
-            path = page_path({**expects, **check}, run["recorded_calls"])
-        if "message" in check:
-            wrong += f"<li>{word(verdict)} <code>{rule}</code> {shown(check['message'])}</li>\n"
+            path = page_path({"sequence": check.get("expected"), **expects, **check}, run["recorded_calls"])
         if "known_total" in check and verdict != NOT_CHECKED:
-            bars += page_budget(check, check.get("limit", expects.get(rule)))
+            known, limit = check["known_total"], check.get("limit", expects.get(rule))
+            said = (said or f"{known} of at most {limit}") + page_bar(verdict, known, limit)
+        checks += said and f"<li>{word(verdict)} <code>{rule}</code> {said}</li>\n"
     for call in run.get("recorded_calls", ()):
         facts = ", ".join(f"{fact} is {str(value).lower()}" for fact, value in call.get("facts", {}).items())
-        cells = [f"{shown(call['tool'])}<small>{shown(facts)}</small>", word(call["status"])]
+        cells = [f"<code>{shown(call['tool'])}</code><small>{shown(facts)}</small>", word(call["status"])]
         cells += [str(call.get(measure, "unknown")) for measure in ("cost_usd", "duration_ms")]
-        rows += f'<tr><th scope="row">{shown(call["id"])}</th><td>{"</td><td>".join(cells)}</td></tr>\n'
+        rows += f'<tr><th scope="row"><code>{shown(call["id"])}</code></th><td>{"</td><td>".join(cells)}</td></tr>\n'
     heads = "".join(f'<th scope="col">{name}</th>' for name in ("call", "tool", "status", "USD", "ms"))
     table = f"<table><caption>Calls of {shown(run['id'])}</caption><thead><tr>{heads}</tr></thead>\n<tbody>{rows}"
-    body = path + (wrong and f"<ul>{wrong}</ul>\n") + (bars and f"<dl>{bars}</dl>\n")
-    return body + (rows and f"{table}</tbody></table>\n")
+    return path + (checks and f"<ul>{checks}</ul>\n") + (rows and f"{table}</tbody></table>\n")
 
 
-def page_entry(entry: dict[str, Any], level: int = 3, case: dict[str, Any] | None = None) -> str:
+def page_entry(entry: dict[str, Any], case: dict[str, Any] | None = None) -> str:
     """A case with its runs, a run of `case`, or an unknown case; open unless it passes."""
-    kind, runs = entry.get("verdict", UNKNOWN), entry.get("runs", ())
-    note = f"{counted(entry['calls']['total'], 'call')}, {entry['cost_usd']['known_total']} USD"
-    note += f", {runs_passed(entry)}" if runs else ""
-    if kind == UNKNOWN:
-        note += f", {'run of ' + shown(entry['case']) + ', ' if 'case' in entry else ''}{UNEXPECTED}"
-    if case and case["verdict"] == PASS != kind:
-        kind = "tolerated"
+    verdict, title = entry.get("verdict", UNKNOWN), "h4" if case else "h3"
+    kind = "tolerated" if case and case["verdict"] == PASS != verdict else verdict
+    notes = counted(entry["calls"]["total"], "call"), runs_passed(entry), UNEXPECTED if verdict == UNKNOWN else ""
     group = "" if entry.get("group") is None else f"<bdi>{shown(entry['group']) or '(empty)'}</bdi>"
+    head = f"<{title}>{word(kind)} <code>{shown(unknown_name(entry))}</code></{title}> {group}"
+    summary = f"<summary>{head} <small>{', '.join(filter(None, notes))}</small></summary>"
     body = page_run(entry, (case or entry).get("expects", {}))
-    body += "".join(page_entry(run, 4, entry) for run in sorted(runs, key=lambda run: bool(run["verdict"] == PASS)))
-    head = f"<h{level}>{word(kind)} <code>{shown(entry['id'])}</code></h{level}> {group} <small>{note}</small>"
-    return f'<details class="{kind}"{"" if kind == PASS else " open"}><summary>{head}</summary>\n{body}</details>\n'
+    runs = sorted(entry.get("runs", ()), key=lambda run: run["verdict"] == PASS)
+    body += "".join(page_entry(run, entry) for run in runs)
+    return f'<details class="{kind}"{"" if verdict == PASS else " open"}>{summary}\n{body}</details>\n'
 
 
 def html_page(report: dict[str, Any], _: int) -> bytes:
@@ -2112,14 +2091,8 @@ def html_page(report: dict[str, Any], _: int) -> bytes:
     import hashlib
 
     warnings = "".join(f"<li><code>{one['case']}</code> {shown(one['message'])}</li>\n" for one in report["warnings"])
-    sections = {
-        "Warnings": warnings and f"<ul>{warnings}</ul>\n",
-        "Cases that do not pass": "".join(page_entry(case) for case in report["cases"] if case["verdict"] != PASS),
-        "Unknown cases": "".join(map(page_entry, report["unknown_cases"])),
-        "Cases that pass": "".join(page_entry(case) for case in report["cases"] if case["verdict"] == PASS),
-        "Limitations": f"<ul>{''.join(f'<li>{shown(text)}</li>' for text in report['limitations'])}</ul>\n",
-    }
-    body = "".join(f"<h2>{title}</h2>\n{text}" for title, text in sections.items() if text)
+    entries = sorted([*report["cases"], *report["unknown_cases"]], key=lambda entry: entry.get("verdict") == PASS)
+    limits = "".join(f"<li>{shown(text)}</li>\n" for text in report["limitations"])
     line, verdict = counts_line(report), report["verdict"]
     style = base64.b64encode(hashlib.sha256(PAGE_STYLE.encode("ascii")).digest()).decode("ascii")
     policy = f"default-src 'none'; style-src 'sha256-{style}'; base-uri 'none'; form-action 'none'"
@@ -2127,11 +2100,10 @@ def html_page(report: dict[str, Any], _: int) -> bytes:
 <html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1"><title>{verdict}: {line}</title>
 <style>{PAGE_STYLE}</style></head>
-<body><header><p>{NAME} {report["checker"]["version"]}</p>
-<h1>{word(verdict)} {line}</h1>
-<p>{totals_sentence(report)}</p></header>
-<main>
-{body}</main></body></html>
+<body><header><p>{NAME} {report["checker"]["version"]}</p><h1>{word(verdict)} {line}</h1>
+<p>{totals_sentence(report)}</p>{warnings and f"<h2>Warnings</h2><ul>{warnings}</ul>"}</header>
+<main><h2>Cases</h2>
+{"".join(map(page_entry, entries))}</main><footer><h2>Limitations</h2><ul>{limits}</ul></footer></body></html>
 """
     return page.encode("ascii", "xmlcharrefreplace")
 
