@@ -2909,6 +2909,7 @@ OTLP_READ = {*OTLP_NAMES, *OTLP_KINDS, *OTLP_LOOKS, *OTLP_ENDS, "gen_ai.conversa
 
 def read_otlp(item: Item, found: Found) -> None:
     if isinstance(item.get("trace"), dict):  # as Tempo answers
+        item.require(not any(map(item.has, OTLP_SPANS)), "spans must stand under trace or beside it, not both")
         item = item.inner("trace")
     item.require(any(map(item.has, OTLP_SPANS + OTLP_OTHERS)))
     found.note(*METRICS, len(list(item.entries(*OTLP_OTHERS))))
@@ -2991,7 +2992,8 @@ def attribute_json(value: Any) -> Any:
         [(key, inner)] = value.items()
         kind = key.replace("_", "").lower()
         if kind == "kvlistvalue":
-            return {str(entry["key"]): attribute_json(entry.get("value")) for entry in inner.get("values", ())}
+            pairs = [(str(entry["key"]), attribute_json(entry.get("value"))) for entry in inner.get("values", ())]
+            return dict(pairs) if len(dict(pairs)) == len(pairs) else None  # which of two is meant, nobody knows
         if kind == "arrayvalue":
             return [attribute_json(entry) for entry in inner.get("values", ())]
         if kind in ("stringvalue", "boolvalue", "bytesvalue", "intvalue", "doublevalue") and inner is not None:
@@ -3079,6 +3081,8 @@ def read_claude_code(item: Item, found: Found) -> None:
         known = session in found.traces and found.field in found.traces[session].given  # later lines may differ
         trace = found.trace(item, session, {} if known else found.asked(item, metadata=""))
         message, place = item.inner("message") if spoken else Item({}, item.at), len(found.words)
+        fits = kind != "assistant" or isinstance(message.get("content"), (list, str))
+        item.require(fits, "message.content must be an array of blocks, or a string")
         for block in message.entries("content") if isinstance(message.get("content"), list) else ():
             with found:
                 if trace:
@@ -3123,10 +3127,14 @@ def read_talks(item: Item, found: Found, read: Callable[[Item], Any]) -> None:
                     read_talks(entry, found, read)
             return
     else:
+        keys = [key for key in TALKS if isinstance(item.get(key), (list, dict))]
+        item.require(len(keys) < 2, f"only one of {listing(TALKS)} may be there")
         holder = item.inner("values") if isinstance(item.get("values"), dict) else item  # the state of a thread
         keys = [key for key in TALKS if holder.has(key)]
         item.require(keys)  # which a lone message has not
         messages, id, given = list(holder.entries(keys[0])), item.read(a_case, "id"), found.asked(item, metadata="")
+        if not given and isinstance(item.get("metadata"), dict):  # where LangGraph states their thread
+            given = found.asked(item, metadata="metadata")
     for message in messages:
         with found:
             held.append(read(message))
@@ -3157,9 +3165,17 @@ def pair(messages: list[Any], trace: Gathered, found: Found) -> None:
             found.note(*UNASKED)
 
 
+OPENAI_ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+
+
 def read_openai_message(message: Item) -> Any:
     role, legacy, calls = message.get("role"), message.inner("function_call"), []
     message.require(isinstance(role, str))
+    message.require(role in OPENAI_ROLES, f"role must be one of {', '.join(OPENAI_ROLES)}")
+    blocks = [*(message.get("content") if isinstance(message.get("content"), list) else ()), message.value]
+    kinds = [str(block.get("type")) for block in blocks if isinstance(block, dict)]
+    other = any("tool" in kind for kind in kinds) or message.has("parts") or message.has("toolInvocations")
+    message.require(not other, "holds tool calls in the way of another API; they must stand in tool_calls")
     for call in message.entries("tool_calls"):
         key, args = ("function", "arguments") if call.get("custom") is None else ("custom", "input")
         calls.append((call, call.read(a_text, "id"), call.inner(key).text("name"), call.inner(key).get(args)))
@@ -3185,8 +3201,11 @@ def read_langchain_message(message: Item) -> Any:
     kind = kind.replace("Message", "").lower() if isinstance(kind, str) and body.has("content") else ""
     message.require(not kind.endswith("chunk"), "must be a whole message, not a chunk of one")
     message.require(kind in LANGCHAIN_TYPES)
-    entries = body.entries("tool_calls") if kind == "ai" else ()
+    entries = list(body.entries("tool_calls")) if kind == "ai" else []
     calls = [(call, call.read(a_text, "id"), call.text("name"), call.get("args")) for call in entries]
+    raw = body.get("additional_kwargs") if not calls and not body.get("invalid_tool_calls") else None
+    lost = isinstance(raw, dict) and (raw.get("tool_calls") or raw.get("function_call"))
+    message.require(not lost, "holds calls in additional_kwargs alone; they must stand in tool_calls")
     if kind != "tool":
         return calls, None
     known = body.get("status") in (None, "success", "error")
@@ -3573,7 +3592,7 @@ def member(holder: Any, step: str) -> Any:
 def plain(value: Any) -> Any:
     """A value that == compares as JSON: a number becomes a tuple, which neither true nor any text equals."""
     if isinstance(value, dict):
-        return {key: plain(inner) for key, inner in value.items()}
+        return {key: plain(value[key]) for key in sorted(value)}
     if isinstance(value, list):
         return [plain(entry) for entry in value]
     return exactly(value.text) if isinstance(value, Number) else value
@@ -3586,7 +3605,7 @@ def exactly(text: str) -> tuple[Any, ...]:
         return (text,)  # the NaN that some tools write: equal to itself, on no side of another
     minus, whole, decimals, exponent = parts.groups("")
     digits = (whole + decimals).lstrip("0")
-    number = Decimal(f"{minus}0.{digits}0")
+    number = Decimal(f"{minus}0.{digits.rstrip('0')}0") if digits else Decimal(0)
     sign = (number > 0) - (number < 0)
     return sign, sign * (int(exponent or 0) + len(digits) - len(decimals)), number
 
@@ -3683,8 +3702,17 @@ def read_definitions(value: Any) -> list[SimpleNamespace]:
         raise Refused(*[f": ${place}: {text}" for place, text in misfit.args]) from None
 
 
-def value_at(record: Any, path: str) -> Any:
-    return (getattr(record, path.partition(".")[0]) or {}).get(path, UNREAD)
+def value_at(record: Any, path: str, link: bool = False) -> Any:
+    """What was kept of a path, or the digest of it that links of calls compare."""
+    return (getattr(record, path.partition(".")[0]) or {}).get((path, link), UNREAD)
+
+
+def digest(value: Any) -> Any:
+    """Equal for values that are: calls may hold megabytes, and each is compared with all before it."""
+    import hashlib
+
+    whole = value is not ABSENT and value is not UNREAD
+    return hashlib.sha256(repr(value).encode("utf-8", "surrogatepass")).digest() if whole else value
 
 
 def meets(when: list[tuple[str, str, Any]], record: Any, earlier: list[tuple[str, Any]]) -> bool | None:
@@ -3692,8 +3720,8 @@ def meets(when: list[tuple[str, str, Any]], record: Any, earlier: list[tuple[str
     truths = []
     for path, name, wanted in when:
         if name == "same_as":
-            wanted = [value_at(other, wanted["path"]) for tool, other in earlier if tool == wanted["tool"]]
-        truths.append(holds(name, value_at(record, path), wanted))
+            wanted = [value_at(other, wanted["path"], link=True) for tool, other in earlier if tool == wanted["tool"]]
+        truths.append(holds(name, value_at(record, path, link=name == "same_as"), wanted))
     return next(truth for truth in (False, None, True) if truth in truths)
 
 
@@ -3704,14 +3732,14 @@ class Facts:
         self.definitions = definitions
         self.tallies = {f"{one.tool}+{one.fact}": {True: 0, False: 0, None: 0} for one in definitions}
         wants = [(one.tool, *condition) for one in definitions for condition in one.when]
-        self.paths = {(tool, path) for tool, path, _, _ in wants}
-        self.paths |= {(wanted["tool"], wanted["path"]) for _, _, name, wanted in wants if name == "same_as"}
+        self.paths = {(tool, path, name == "same_as") for tool, path, name, _ in wants}
+        self.paths |= {(wanted["tool"], wanted["path"], True) for _, _, name, wanted in wants if name == "same_as"}
 
     def keep(self, tool: str | None, part: str, value: Any) -> Any:
         """What the paths of a tool lead to, without one those of every tool; None for no content."""
         written = tool and re.sub("[^A-Za-z0-9.:_-]", "_", tool)
-        ways = [way for name, way in self.paths if tool is None or name == written]
-        paths = [way for way in ways if way.partition(".")[0] == part]
+        ways = [way for name, *way in self.paths if tool is None or name == written]
+        paths = [(path, link) for path, link in ways if path.partition(".")[0] == part]
         reached = {part: opened(value)} if paths else {}
 
         def reach(path: str) -> Any:
@@ -3720,7 +3748,9 @@ class Facts:
                 reached[path] = opened(member(reach(holder), step))
             return reached[path]
 
-        return None if value is None else {path: plain(reach(path)) for path in paths}
+        if value is None:
+            return None
+        return {(path, link): (digest if link else lambda kept: kept)(plain(reach(path))) for path, link in paths}
 
     def add(self, case: str, calls: list[Call], records: list[Any]) -> None:
         """Give the calls of a trace, which come in their final order, their facts."""
