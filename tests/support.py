@@ -290,7 +290,7 @@ class Case(unittest.TestCase):
         return report
 
 
-THREADS = ThreadPoolExecutor(4)
+THREADS = ThreadPoolExecutor(2)
 
 
 class ProcessCase(Case):

@@ -381,7 +381,7 @@ class Damaged(CompareCase):
         whole, chance = laid_out(EXAMPLE), random.Random(1)  # noqa: S311
         self.put("before.json", whole)
         statuses = []
-        for _ in range(80):
+        for _ in range(50):
             data = bytearray(whole)
             for _ in range(chance.choice((1, 1, 1, 5))):
                 data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
@@ -459,7 +459,7 @@ class Agreement(CompareCase):
         chance = random.Random(14)  # noqa: S311
         reports = [random_report(chance) for _ in range(30)]
         kinds, verdicts = set(), set()
-        for number in range(60):
+        for number in range(40):
             before, after = chance.choice(reports), chance.choice(reports)
             with self.subTest(number=number):
                 wanted, lines = slowly_compared(before, after)
