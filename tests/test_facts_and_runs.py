@@ -18,7 +18,9 @@ from typing import Any, Dict, Iterator, List, Sequence, Set, Tuple
 import agent_trace_audit as product
 
 from . import oracle, oracle_facts, oracle_runs
-from .support import Json, call, case, to_bytes, visible
+from .support import PROGRAM, Json, Program, call, case, load_vectors, to_bytes, visible
+from .test_rooms import check_only
+from .test_vectors import spellings
 
 ROUNDS = 70
 COMPARED = ("verdict", "totals", "rules", "groups", "cases", "unknown_cases")
@@ -326,6 +328,40 @@ LAYOUT = """\
     }
   ],
 """
+
+
+# What a step is, piece by piece: each is damaged, and some vector must notice.
+DAMAGED = (
+    ("(call.facts or {}).get(fact, unknown)", "(call.facts or {}).get(fact, True)"),
+    ("(call.facts or {}).get(fact, unknown)", "(call.facts or {}).get(fact, False)"),
+    ("(call.facts or {}).get(fact, unknown)", "((call.facts or {}).get(fact) or unknown)"),
+    ("tool == call.tool and all(", "tool == call.tool and any("),
+    ("for call in fitting[step] if movable else []:", "for call in []:"),
+    ("rule.judge(expects, run, False)", "rule.judge(expects, run, True)"),
+    ("(UNKNOWN if verdict == FAIL else verdict), evidence, message", "verdict, evidence, message"),
+)
+
+
+class KnockOut(unittest.TestCase):
+    def test_each_piece_of_a_step_is_noticed_by_a_vector(self) -> None:
+        vectors = [
+            pair[1:3]
+            for name, content in load_vectors().items()
+            if name.startswith("facts_")
+            for vector in content["cases"]
+            if vector["exit"] != 1
+            for pair in spellings(vector)
+        ]
+        wanted = [PROGRAM.audit(*pair) for pair in vectors]
+        with tempfile.TemporaryDirectory() as folder:
+            for whole, damaged in DAMAGED:
+                with self.subTest(damaged):
+                    self.assertEqual(1, check_only().source.count(whole))
+                    path = Path(folder, "damaged.py")
+                    path.write_text(check_only().source.replace(whole, damaged), encoding="utf-8")
+                    program = Program(path)
+                    differs = (program.audit(*pair) != want for pair, want in zip(vectors, wanted))
+                    self.assertTrue(any(differs))
 
 
 if __name__ == "__main__":
