@@ -39,9 +39,7 @@ if TYPE_CHECKING:
     from typing import Any, Callable, Iterable, Iterator, Sequence, TextIO
 
     Reader = Callable[[Any], Any]  # takes a JSON value; gives the checked value or raises Misfit
-    Check = tuple[
-        str, dict[str, Any], str | None
-    ]  # a verdict, its evidence in report order, a sentence unless it passes
+    Check = tuple[str, dict[str, Any], str | None]  # a verdict, its evidence in report order, a sentence unless a pass
     Accepted = tuple[dict[str, Any], list[Any]]  # the size and hash of an input's bytes, and its records in file order
     Place = Callable[[Any, bool], None] | None  # puts an Output in place, and is told whether it is the last
     Mismatch = tuple[str, int | None] | None  # why a sequence does not match, and the step that could not be placed
@@ -1417,10 +1415,12 @@ def say(lines: Sequence[str]) -> None:
 
 
 class Output:
-    """Bytes to be written, the option and name in messages, the path; `place` is a way of its own into a file."""
+    """What is to be written where, with its option and name in messages; `make` gets how many bytes are there.
+
+    `place` is a way of its own into a file; without it the file is replaced.
+    """
 
     def __init__(self, option: str, what: str, path: str, make: Callable[[int], bytes], place: Place = None) -> None:
-        # `make` gets how many bytes the file holds already.
         self.option, self.what, self.path, self.make, self.place = option, what, path, make, place
 
 
@@ -3801,8 +3801,8 @@ def run_import_facts(options: dict[str, str]) -> Done:
 
 if "import" in COMMANDS:
     command, line = COMMANDS["import"], f"  {'--facts FACTS':26} also record the facts that FACTS defines of content\n"
-    help = command.help.replace("  --output FILE", f"{line}  --output FILE", 1)
-    COMMANDS["import"] = Command(command.about, help, run_import_facts)
+    with_facts = command.help.replace("  --output FILE", f"{line}  --output FILE", 1)
+    COMMANDS["import"] = Command(command.about, with_facts, run_import_facts)
 
 # ==== end of opt-in
 
