@@ -340,11 +340,14 @@ def refuse_lexemes(text: str, bones: bytes) -> None:
     if not (b"N" in bones or b"I" in bones or too_long in bones.translate(NUMERALS)):
         return
     for lexeme in LEXEME.finditer(text):
-        token, place = lexeme.group(1) or "", line_and_column(text, lexeme.start())
+        token = lexeme.group(1) or ""
         if token.endswith(("NaN", "Infinity")):
-            raise Refused(f"{place}: not valid JSON: NaN and Infinity are no JSON numbers")
-        if len(token) > BOUNDS["number"].value:
-            raise Refused(f"{place}: a number may have at most {BOUNDS['number']}")
+            advice = "not valid JSON: NaN and Infinity are no JSON numbers"
+        elif len(token) > BOUNDS["number"].value:
+            advice = f"a number may have at most {BOUNDS['number']}"
+        else:
+            continue
+        raise Refused(f"{line_and_column(text, lexeme.start())}: {advice}")
 
 
 def parse_json(text: str) -> tuple[Any, dict[int, list[tuple[str, Any]]]]:

@@ -51,6 +51,18 @@ def unmeasured(calls: Sequence[Json], key: str) -> List[str]:
     return [call["id"] for call in calls if key not in call or call["status"] == "pending"]
 
 
+def case_counts(cases: Sequence[Json], strangers: int) -> Json:
+    """What a report says of its cases in numbers."""
+    passed = len([case for case in cases if case["verdict"] == "pass"])
+    return {
+        "cases": len(cases),
+        "passed": passed,
+        "failed": len(cases) - passed,
+        "missing_traces": len([case for case in cases if case["trace"] == "missing"]),
+        "unknown_cases": strangers,
+    }
+
+
 def counts(calls: Sequence[Json]) -> Json:
     """What a report says of some calls in numbers."""
     kinds = {status: len(with_status(calls, status)) for status in ("succeeded", "failed", "pending")}
@@ -309,16 +321,11 @@ def evaluate(expected: Json, observed: Sequence[Json]) -> Json:
     cases = [judge(case, observed) for case in expected["cases"]]
     ids = [case["id"] for case in cases]
     strangers = [trace for trace in observed if trace["id"] not in ids]
-    passed = len([case for case in cases if case["verdict"] == "pass"])
     judged = [call for trace in observed if trace["id"] in ids for call in trace["calls"]]
     return {
-        "verdict": either(passed == len(cases) and strangers == []),
+        "verdict": either(all(case["verdict"] == "pass" for case in cases) and strangers == []),
         "totals": {
-            "cases": len(cases),
-            "passed": passed,
-            "failed": len(cases) - passed,
-            "missing_traces": len([case for case in cases if case["trace"] == "missing"]),
-            "unknown_cases": len(strangers),
+            **case_counts(cases, len(strangers)),
             **counts(judged),
         },
         "rules": rule_counts(cases),

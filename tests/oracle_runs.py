@@ -19,7 +19,7 @@ from random import Random
 from typing import Any, Dict, List, Sequence, Tuple
 
 from . import oracle, oracle_facts
-from .oracle import counts, either
+from .oracle import case_counts, counts, either
 from .support import Json
 
 RUN_RULES = ("min_passing_runs", "max_failing_runs")
@@ -156,17 +156,12 @@ def evaluate(expected: Json, observed: Sequence[Json]) -> Json:
         repeated = repeated or several
     ids = [case["id"] for case in cases]
     strangers = [trace for trace in observed if case_of(trace) not in ids]
-    passed = len([case for case in cases if case["verdict"] == "pass"])
     verdicts = run_verdicts(cases)
     runs_total = {"recorded": len(verdicts), "passed": verdicts.count("pass"), "failed": verdicts.count("fail")}
     return {
-        "verdict": either(passed == len(cases) and strangers == []),
+        "verdict": either(all(case["verdict"] == "pass" for case in cases) and strangers == []),
         "totals": {
-            "cases": len(cases),
-            "passed": passed,
-            "failed": len(cases) - passed,
-            "missing_traces": len([case for case in cases if case["trace"] == "missing"]),
-            "unknown_cases": len(strangers),
+            **case_counts(cases, len(strangers)),
             **({"runs": runs_total} if repeated else {}),
             **counts([call for trace in observed if case_of(trace) in ids for call in trace["calls"]]),
         },

@@ -538,6 +538,8 @@ HOSTILE: Tuple[Tuple[str, bytes, Tuple[str, ...]], ...] = (
     ("white space", b" " * 524_288, ("JSON",)),
     ("commas", b"[" + b"," * 524_000, ("1:2",)),
     ("nothing", b"", ("empty",)),
+    ("NaN after many numbers", b"[" + b"1," * 250_000 + b"NaN]", ("1:500002", "NaN")),
+    ("a long number after many", b"[" + b"1," * 200_000 + b"1" * 101 + b"]", ("1:400002", "100 characters")),
 )
 
 

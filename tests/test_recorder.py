@@ -42,6 +42,17 @@ async def alookup(order: str) -> str:
     return order
 
 
+def stuck_tool() -> Tuple[Callable[[], None], threading.Event, threading.Event]:
+    """A tool named stuck that tells when it has begun, and ends when it may go on."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def stuck() -> None:
+        begun.set()
+        go_on.wait(DEADLINE)
+
+    return stuck, begun, go_on
+
+
 class RecorderCase(unittest.TestCase):
     def setUp(self) -> None:
         directory = tempfile.TemporaryDirectory()
@@ -678,12 +689,7 @@ class Contexts(RecorderCase):
         self.assertEqual(("40.0", 8), (calls[0]["cost_usd"], len(calls[0]["facts"])))
 
     def test_a_call_that_never_ends_overlaps_nothing(self) -> None:
-        begun, go_on = threading.Event(), threading.Event()
-
-        def stuck() -> None:
-            begun.set()
-            go_on.wait(DEADLINE)
-
+        stuck, begun, go_on = stuck_tool()
         with ThreadPoolExecutor(1) as pool, self.recorder() as recorder:
             with recorder.run("r1"):
                 pool.submit(contextvars.copy_context().run, recorder.tool(stuck))
@@ -694,12 +700,7 @@ class Contexts(RecorderCase):
         self.assert_calls(("stuck", "pending"), ("lookup", "succeeded"))
 
     def test_nor_does_one_that_began_within_the_time_of_another(self) -> None:
-        begun, go_on = threading.Event(), threading.Event()
-
-        def stuck() -> None:
-            begun.set()
-            go_on.wait(DEADLINE)
-
+        stuck, begun, go_on = stuck_tool()
         with ThreadPoolExecutor(1) as pool, self.recorder() as recorder:
             with recorder.run("r1"):
                 context = contextvars.copy_context()
